@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The bucket: a budget of requests that every process on the machine draws on, in memory that
+ * they share.  No lock, and nothing to repair: each step is one compare-and-swap on one 64-bit
+ * word, so a process killed at any instruction leaves nothing locked and nothing half-written.
+ *
+ * A bucket has up to RATES_MAX limits, and each limit is a GCRA (ITU-T I.371) counted in tokens
+ * against a virtual clock instead of in time:
+ *
+ *     v(t)  = v0 + rate x max(0, t - start)          the virtual clock, in tokens
+ *     book:   base = max(tat, v(now)); tat' = base + 1; the slot is tat' - burst
+ *     act:    when now >= start and v(now) >= slot
+ *
+ * (start, and v0, rate, burst of every limit) are one record, immutable once published.  A new
+ * rate is a new slope from now on; a server's block until R is a record with start = R, a clock
+ * that stands still until then.  Either way the waiters keep their order and their spacing, since
+ * their slots are positions in tokens and not in time.
+ *
+ * Publishing: records lie in a small pool.  A publisher claims a free one by compare-and-swap of
+ * its owner word, fills it, and publishes {generation, index} in one word by compare-and-swap; the
+ * loser of a race has written only into a record of its own.  Readers copy what they need and
+ * check that the word has not changed.  A record is taken back only when its owner is provably
+ * dead and it is not the published one.
+ *
+ * Rules that were learned by simulation, and that the code keeps:
+ *   - a block needs `now >= start`, not only v >= slot: idle burst credit is due already;
+ *   - before a block is published, tat is raised to v + burst, so that no idle credit is spent the
+ *     moment it lifts (or, if a probe is wanted, the waiters come one spacing after the other);
+ *   - one record carries a block and a new rate: start' = max(now, start, R); a later, shorter word
+ *     never shortens a longer one;
+ *   - `now` is read between two equal loads of the published word, by a caller-given clock, and the
+ *     slot is checked again before sending: a stalled process must not act on an old record;
+ *   - a slot used later than jitter_ns after its time is forfeited and booked anew, or a heap of
+ *     stopped processes would act at once;
+ *   - several limits: look at all, refuse on the largest wait, book all, act at the latest;
+ *   - what is charged without waiting (debt) is clamped to one window.
+ *
+ * All zeros is a valid bucket: no limits, no block, unused.  Every number read from the bucket is
+ * checked or clamped: garbage in it can cost politeness, never a crash, a hang or an overflow
+ * (arithmetic is saturating; waits are finite or TIME_NEVER).
+ *
+ * Times are nanoseconds of one machine-wide clock (CLOCK_BOOTTIME in production).  All functions
+ * are thread-safe, process-safe and async-signal-safe; none allocates or makes a system call,
+ * except that bucket_publish asks `owner_is_dead` when the pool is exhausted.
+ */
+#ifndef CURTSY_CORE_BUCKET_H
+#define CURTSY_CORE_BUCKET_H
+
+#include "core/limits.h"
+#include "core/metrics.h"
+#include "core/policy.h"
+
+#include <stdatomic.h>
+
+/* The layout in memory is core/segment_layout.h. */
+struct bucket;
+
+/* What a bucket's owner words and its publisher need of the outside. */
+struct bucket_world {
+    uint64_t self; /* names this process: pid and start time; never 0 */
+    bool (*owner_is_dead)(uint64_t owner); /* true only when it is proven; may be NULL (never) */
+};
+
+/* A booked place in the queue of a bucket: one position a limit. */
+struct bucket_slot {
+    uint64_t tat[RATES_MAX]; /* the word's value after booking, Q16 tokens */
+    unsigned count;          /* limits booked; 0: none booked */
+    bool booked;
+};
+
+enum bucket_verdict {
+    BUCKET_ACT,     /* now */
+    BUCKET_WAIT,    /* not before *until_ns */
+    BUCKET_FORFEIT, /* later than jitter after its time: the slot is void, book anew */
+};
+
+/* When a request booked now could go: `now_ns` if at once.  Writes nothing.  *hard (may be NULL):
+ * the wait comes from a refusal's block or a configured limit, not only from a soft block. */
+int64_t bucket_peek(const struct bucket *bucket, int64_t now_ns, bool *hard);
+
+/* Takes the next place in the queue.  Never waits, always succeeds; check the slot next. */
+void bucket_book(struct bucket *bucket, int64_t now_ns, struct bucket_slot *slot);
+
+/* May the holder of `slot` go at now_ns?  Blocks and new rates since booking are in it. */
+enum bucket_verdict bucket_check(const struct bucket *bucket, const struct bucket_slot *slot, int64_t now_ns,
+                                 int64_t *until_ns);
+
+/* Gives the place back: in full if nobody booked after it, else it stays empty.  True if in full. */
+bool bucket_cancel(struct bucket *bucket, struct bucket_slot *slot);
+
+/* Counts `requests` that went or go without waiting (observe, redirect hops), as debt of at most
+ * one window a limit. */
+void bucket_charge(struct bucket *bucket, int64_t now_ns, uint64_t requests);
+
+/* The server's word: nobody goes before until_ns.  soft: pacing by a field of a success, which
+ * max_wait may cut; a hard word is never softened by a later soft one.  True if it was published
+ * or a longer one is in force already. */
+bool bucket_block(struct bucket *bucket, const struct bucket_world *world, int64_t now_ns, int64_t until_ns, bool soft);
+
+/* Lifts a block (the operator's word). */
+bool bucket_release(struct bucket *bucket, const struct bucket_world *world, int64_t now_ns);
+
+/* The limits that the caller's configuration asks for.  A bucket without limits takes them; the
+ * same as in force is a few loads and no store beyond a coarse "asked for" stamp; stricter ones
+ * take over at once; looser ones only after the stricter have not been asked for during
+ * BUCKET_LIMITS_MEMORY_NS, so that of two processes with different files the stricter holds.
+ * Neither refills the budget nor loses a waiter's place.  Returns false when others are in force
+ * than asked for. */
+#define BUCKET_LIMITS_MEMORY_NS (10 * NS_PER_SECOND)
+bool bucket_ask_limits(struct bucket *bucket, const struct bucket_world *world, int64_t now_ns,
+                       const struct limits *limits);
+
+/* A full bucket again (the operator's word). */
+void bucket_refill(struct bucket *bucket, int64_t now_ns);
+
+/* The retry budget (a word of the bucket): retries over requests, with a reserve that a cold bucket
+ * has and that refills within a minute.  bucket_retry_deposit counts a request; _withdraw asks for
+ * a retry and is false when there is no room. */
+void bucket_retry_deposit(struct bucket *bucket, int64_t now_ns, uint32_t budget_ppm);
+bool bucket_retry_withdraw(struct bucket *bucket, int64_t now_ns, uint32_t reserve);
+
+/* The usual latency of an attempt (exponentially weighted, 1/8), for "is there room for one". */
+void bucket_note_latency(struct bucket *bucket, int64_t latency_ns);
+int64_t bucket_usual_latency_ns(const struct bucket *bucket);
+
+/* When hard waits were last refused: a program that asks again at once is slowed.  Stores now_ns,
+ * returns the time stored before (0: never). */
+int64_t bucket_note_refusal(struct bucket *bucket, int64_t now_ns);
+
+/* Where everyone counts; see core/metrics.h. */
+struct metrics *bucket_metrics(struct bucket *bucket);
+
+/* A consistent picture, for status and metrics. */
+struct bucket_state {
+    char name[BUCKET_NAME_SIZE];
+    struct limits limits;
+    double tokens[RATES_MAX]; /* that could go at once now; negative: queued or owed */
+    int64_t blocked_until_ns; /* 0: not blocked */
+    bool block_is_soft;
+    int64_t next_ns; /* when a request booked now would go */
+    uint64_t generation;
+};
+void bucket_read_state(const struct bucket *bucket, int64_t now_ns, struct bucket_state *out);
+
+/* Full, not blocked, nobody queued: the same as absent, so that its place may be reused. */
+bool bucket_is_idle(const struct bucket *bucket, int64_t now_ns);
+
+#endif

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The governor: one decision machine per request.  It is stepped with what happened and what time
+ * it is, and answers with what to do next:
+ *
+ *                 admit(request, now)  -->  SEND | WAIT until t | REFUSE why
+ *     outcome(request, outcome, now)   -->  DELIVER | RETRY, which is admit again, not before t
+ *
+ * It never waits itself.  curl_easy_perform waits by sleeping, curl_multi by parking the handle,
+ * tests and the simulator by moving a virtual clock; none of the three has policy of its own.
+ *
+ *     begin ──► admit ──SEND──► sent ──► outcome ──DELIVER──► end
+ *                 ▲ │                       │
+ *            WAIT │ └──REFUSE──► end        │ RETRY
+ *                 └─────────────────────────┘
+ *
+ * After WAIT the caller comes back at `until_ns` or earlier: coming early is safe (it is told to
+ * wait on) and wanted once a second or so, for the operator's and the server's word may have
+ * changed.  Coming late is safe too: a slot that has gone stale is booked anew.
+ *
+ * A request belongs to one thread at a time.  Everything shared is in the buckets (core/bucket.h).
+ * Nothing here allocates, locks, or makes a system call.
+ */
+#ifndef CURTSY_CORE_GOVERNOR_H
+#define CURTSY_CORE_GOVERNOR_H
+
+#include "core/bucket.h"
+#include "core/classify.h"
+#include "core/policy.h"
+
+/* What all requests of a process share. */
+struct governor {
+    struct bucket_world world;
+    struct random_source *random;
+};
+
+enum governor_action {
+    GOVERNOR_SEND,
+    GOVERNOR_WAIT,    /* call admit again at until_ns */
+    GOVERNOR_REFUSE,  /* no attempt, or no further one; cause says why, until_ns when it would work */
+    GOVERNOR_DELIVER, /* the outcome is the program's */
+    GOVERNOR_RETRY,   /* call admit; it will not say SEND before until_ns */
+};
+
+struct governor_step {
+    enum governor_action action;
+    enum cause cause;
+    int64_t until_ns; /* TIME_NEVER where there is none */
+};
+
+struct governor_request {
+    const struct governor *governor;
+    const struct policy *policy; /* outlives the request */
+    struct bucket *bucket[POLICY_BUCKETS_MAX];
+    unsigned bucket_count;
+    struct request_traits traits; /* its method's text outlives the request */
+    int64_t max_wait_ns;
+
+    int64_t begun_ns;
+    int64_t deadline_ns; /* the caller's own timeout; TIME_NEVER: none */
+    int64_t room_ns;     /* what an attempt needs before the deadline */
+
+    struct bucket_slot slot[POLICY_BUCKETS_MAX];
+    bool booked;
+    bool charged;           /* the attempt under way was sent without a slot */
+    unsigned attempts;      /* started */
+    unsigned backoffs;      /* retries without a server's word so far */
+    unsigned words_obeyed;  /* times that the server's word was waited out */
+    int64_t first_sent_ns;
+    int64_t last_sent_ns;
+    int64_t not_before_ns;  /* for the next attempt */
+    enum cause wait_cause;  /* of the wait under way */
+    int64_t wait_began_ns;  /* 0: not waiting */
+    int64_t waited_ns;      /* in all */
+    bool would_have_waited; /* observe */
+    const char *why;        /* a few words about the last decision, for logs */
+};
+
+/* Everything a request starts with.  buckets: what resolved->buckets name, in the same order (a
+ * NULL entry is skipped); their limits are asked for here.  timeout_ns: the caller's own bound on
+ * the whole transfer from now on, 0: none. */
+void governor_begin(struct governor_request *request, const struct governor *governor,
+                    const struct resolved_policy *resolved, struct bucket *const *buckets,
+                    const struct request_traits *traits, int64_t timeout_ns, int64_t now_ns);
+
+/* SEND: go now, and call governor_sent right before the request starts. */
+struct governor_step governor_admit(struct governor_request *request, int64_t now_ns);
+
+void governor_sent(struct governor_request *request, int64_t now_ns);
+
+/* May this status lead to a retry?  Asked at the status line: if so the response is held back from
+ * the program until governor_outcome has decided. */
+bool governor_holds(const struct governor_request *request, int status);
+
+/* What to do with an outcome.  Called once an attempt, as soon as its header block is complete or
+ * it has failed.  now_s: the wall clock, for dates. */
+struct governor_step governor_outcome(struct governor_request *request, const struct outcome *outcome, int64_t now_ns,
+                                      int64_t now_s);
+
+/* The request is over or given up: places not used are given back. */
+void governor_end(struct governor_request *request, int64_t now_ns);
+
+#endif

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Log lines: what one says, as text or JSON.  Formatting only: into a buffer of the caller's, no
+ * allocation; where lines go is core/system/log_sink.h.
+ *
+ * A line holds no credential, no query string and no body: endpoints are written as method, host
+ * and folded path (log_endpoint).
+ */
+#ifndef CURTSY_CORE_LOG_H
+#define CURTSY_CORE_LOG_H
+
+#include "core/keys.h"
+#include "core/metrics.h"
+
+#define LOG_LINE_SIZE 1024 /* below PIPE_BUF, so that one write is one line */
+
+enum log_event {
+    LOG_REFUSED,     /* a response with a status that is retried or believed */
+    LOG_WAITING,     /* a wait longer than a second begins */
+    LOG_GAVE_UP,     /* a wait that does not fit, attempts used up, not repeatable ... */
+    LOG_FAILED_OPEN, /* something of Curtsy's own is missing; the program goes on */
+    LOG_NOTICE,      /* anything else */
+};
+
+struct log_record {
+    enum log_level level;
+    enum log_event event;
+    int64_t time_s; /* wall clock */
+    int pid;
+    const char *program;  /* may be NULL */
+    const char *endpoint; /* "GET api.example.com/v1/users/*", may be NULL */
+    int status;           /* 0: none */
+    unsigned attempt;     /* 0: none */
+    enum cause cause;
+    int64_t wait_ns;      /* 0: none */
+    const char *message;  /* may be NULL */
+};
+
+/* One line with its line end; returns its length.  Text:
+ *   curtsy[PID] program: event endpoint: 429, attempt 2, waiting 2s (retry_after): message
+ * Control characters are replaced by '?'; JSON is valid whatever the texts hold. */
+size_t log_format_line(const struct log_record *record, enum log_format format, char *buffer, size_t size);
+
+/* "METHOD host/path" with identifiers folded to '*': segments that are numeric, hexadecimal of 8 or
+ * more, UUIDs, longer than 32, or hold an '@' or '%'; at most 6 segments; never query or userinfo. */
+size_t log_endpoint(const char *method, const char *host, const char *path, char *buffer, size_t size);
+
+#endif

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Policy: which sections speak for a request, what is in force for it, and which buckets it draws
+ * on.
+ *
+ * All sections that match are laid over each other, the least specific first, and each key is
+ * taken from the most specific one that sets it.  One total order of specificity, most significant
+ * first:
+ *   1. host: exact, then the wildcard with more labels, then "*", then [default];
+ *   2. port named, before every port;
+ *   3. path: more literal characters, then more characters; none last;
+ *   4. methods named, before every method;
+ *   5. programs named (not only excluded), then excluded, then every program;
+ *   6. credential named;
+ *   7. the later one in the layers' order.
+ * So quota and rate, which exclude each other, are taken from the more specific of the two.
+ *
+ * `*.example.com` matches one or more labels before .example.com, and not example.com itself.
+ *
+ * Read-only on the config: thread-safe.  No allocation in policy_resolve.
+ */
+#ifndef CURTSY_CORE_POLICY_H
+#define CURTSY_CORE_POLICY_H
+
+#include "core/config.h"
+#include "core/limits.h"
+
+/* A request, as far as sections can tell requests apart.  Nothing is kept beyond the call. */
+struct policy_target {
+    const char *host;    /* lower case, no brackets, no trailing dot (policy_normalise_host) */
+    uint16_t port;       /* as connected to, defaults filled in */
+    const char *path;    /* with its leading '/', without query and fragment */
+    const char *method;  /* "GET" */
+    const char *program; /* basename of the executable or script */
+    bool has_credential;
+};
+
+#define POLICY_SECTIONS_MAX 32 /* that may match one request; more are ignored, least specific first */
+#define POLICY_BUCKETS_MAX 3   /* the host's (or the group's), and of up to two path sections */
+#define BUCKET_NAME_SIZE 112
+
+/* A bucket that a request draws on: how it is named in the segment, and what limits it has.
+ * Its name is "host:port" ("[::1]:8443"), "{section name}" where hosts are grouped, or
+ * "host:port/path/pattern" for a path section with a quota or rate of its own. */
+struct policy_bucket {
+    char name[BUCKET_NAME_SIZE]; /* longer ones end in '~' and 16 hex digits of a hash of the whole */
+    struct limits limits;
+};
+
+struct resolved_policy {
+    struct policy values;
+    struct origin origins[POLICY_KEY_COUNT];
+    const struct section *sections[POLICY_SECTIONS_MAX]; /* the most specific first; [default] last */
+    unsigned section_count;
+    bool host_is_named; /* a section other than [default] and "*" speaks for this host */
+    struct policy_bucket buckets[POLICY_BUCKETS_MAX];
+    unsigned bucket_count; /* at least 1 */
+};
+
+/* Called by config_builder_finish: an index by host, so that 10,000 sections cost a look-up and
+ * not a scan.  False when out of memory. */
+bool policy_index_build(struct config *config);
+void policy_index_free(struct policy_index *index);
+
+void policy_resolve(const struct config *config, const struct policy_target *target,
+                    struct resolved_policy *out);
+
+/* Does this section match?  If not, *why (when not NULL) says what differs, for explain. */
+bool policy_section_matches(const struct section *section, const struct policy_target *target, const char **why);
+
+/* Lower-cases, drops brackets and one trailing dot.  False if it does not fit or is empty. */
+bool policy_normalise_host(const char *host, size_t length, char *out, size_t size);
+
+#endif

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The segment: the table of buckets, and what all processes share besides, over memory that the
+ * caller gives (core/system/mapping.h maps it).
+ *
+ * Fixed size, fixed layout (core/segment_layout.h), the version in the name, no pointers.  All
+ * zeros is a valid empty table: whoever attaches first sets the header's words from 0 to their
+ * constants by compare-and-swap, and so does everybody, so that no process has the role of creator
+ * and none can die half-way through it.
+ *
+ * The table is set-associative: a name's hash gives its set, and a bucket is claimed in it by
+ * compare-and-swap.  Inserting and evicting can race into two entries for one name (twice the
+ * budget); so an inserter scans its set again afterwards, and the lowest index wins.  A set that is
+ * full evicts an idle bucket (a full one is the same as an absent one); if none is idle there is no
+ * bucket, and the caller goes on with a private one.  Evicted counts are folded into `other`.
+ *
+ * Thread-safe and process-safe; no allocation, no system call.
+ */
+#ifndef CURTSY_CORE_SEGMENT_H
+#define CURTSY_CORE_SEGMENT_H
+
+#include "core/bucket.h"
+#include "core/random.h"
+
+#define SEGMENT_SIZE_DEFAULT (UINT64_C(4) << 20)
+#define SEGMENT_SIZE_MIN (UINT64_C(256) << 10)
+#define SEGMENT_SIZE_MAX (UINT64_C(1) << 30)
+
+enum segment_fault {
+    SEGMENT_OK,
+    SEGMENT_TOO_SMALL,    /* for the size its header states, or for the smallest layout */
+    SEGMENT_OTHER_LAYOUT, /* not ours: magic, version or sizes differ */
+    SEGMENT_OTHER_BOOT,   /* written before the machine started anew: its clock means nothing */
+};
+const char *segment_fault_text(enum segment_fault fault);
+
+/* A view of attached memory; plain data, may be copied. */
+struct segment {
+    struct segment_header *header;
+    unsigned set_count; /* a power of two */
+    size_t size;
+};
+
+/* Checks the header, setting words that are still 0.  `boot` names this boot (never 0); `seed` is
+ * fresh randomness for the jitter and the credential hash, kept if the segment has none yet. */
+enum segment_fault segment_attach(struct segment *segment, void *memory, size_t size, uint64_t boot,
+                                  const uint64_t seed[3]);
+
+/* The bucket of that name, made if need be; NULL if its set is full of busy ones. */
+struct bucket *segment_bucket(const struct segment *segment, const char *name, int64_t now_ns);
+
+/* The bucket of that name if there is one. */
+struct bucket *segment_find(const struct segment *segment, const char *name);
+
+/* Every bucket in use, in the table's order: start with *cursor = 0; NULL at the end. */
+struct bucket *segment_next(const struct segment *segment, unsigned *cursor);
+
+struct random_source *segment_random(const struct segment *segment);
+
+/* Counts of buckets that were evicted. */
+struct metrics *segment_other_metrics(const struct segment *segment);
+
+unsigned segment_capacity(const struct segment *segment); /* buckets */
+
+/* A word bumped when configuration should be read again, and the operator's mode (0: auto, else
+ * 1 + enum mode, with the time at which it ends). */
+uint64_t segment_generation(const struct segment *segment);
+void segment_bump_generation(const struct segment *segment);
+
+#endif

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Mapping: brings the segment's memory into this process.
+ *
+ * A name ("/curtsy.v1.1000") is a POSIX shared memory object, under /dev/shm; a path with a slash
+ * inside ("/run/curtsy/budget") is a file there.  It is opened without O_CREAT first and made with
+ * O_CREAT|O_EXCL second (fs.protected_regular refuses O_CREAT on another user's file, even to
+ * root); its space is really allocated before it is mapped (posix_fallocate: a full tmpfs would
+ * otherwise be SIGBUS later), unless RLIMIT_FSIZE forbids it (which would be SIGXFSZ).  The file
+ * must be a regular one, of this user or root, not writable by others than its mode was meant to
+ * allow, and of the full size.  Descriptors are closed again at once (and never 0, 1 or 2 for even
+ * a moment); nothing is unlinked, but for a segment of an earlier boot, which is replaced.
+ */
+#ifndef CURTSY_CORE_SYSTEM_MAPPING_H
+#define CURTSY_CORE_SYSTEM_MAPPING_H
+
+#include "core/segment.h"
+
+struct mapping {
+    void *memory; /* NULL: none */
+    size_t size;
+    bool is_private; /* this process' (and its forked children's) own */
+    uint64_t device, inode;
+    uint32_t owner; /* uid */
+};
+
+enum mapping_access { MAPPING_CREATE, MAPPING_EXISTING };
+
+/* The segment's default name for this user: "/curtsy.v1.UID". */
+void mapping_default_name(char *buffer, size_t size);
+
+/* False with a message ("/dev/shm/curtsy.v1.0: No space left on device") in `error`.  `size` is
+ * used when it has to be made; an existing one keeps its own. */
+bool mapping_open(struct mapping *mapping, const char *name, uint64_t size, enum mapping_access access, char *error,
+                  size_t error_size);
+
+/* Anonymous shared memory: this process and the children it forks. */
+bool mapping_private(struct mapping *mapping, uint64_t size);
+
+void mapping_close(struct mapping *mapping);
+
+/* mapping_open and segment_attach, and what to do about an earlier boot's file: all that a reader
+ * or a program under Curtsy needs.  With MAPPING_CREATE it falls back to private memory, returns
+ * true, and leaves the reason in `error`; `error` is empty when all is well. */
+bool mapping_attach(struct mapping *mapping, struct segment *segment, const char *name, uint64_t size,
+                    enum mapping_access access, char *error, size_t error_size);
+
+#endif
