@@ -28,7 +28,7 @@ struct log_record {
     int64_t time_s; /* wall clock */
     int pid;
     const char *program;  /* may be NULL */
-    const char *endpoint; /* "GET api.example.com/v1/users/*", may be NULL */
+    const char *endpoint; /* GET api.example.com/v1/users/... ; may be NULL */
     int status;           /* 0: none */
     unsigned attempt;     /* 0: none */
     enum cause cause;
