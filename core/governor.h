@@ -61,19 +61,19 @@ struct governor_request {
     int64_t room_ns;     /* what an attempt needs before the deadline */
 
     struct bucket_slot slot[POLICY_BUCKETS_MAX];
-    bool booked;
-    bool charged;           /* the attempt under way was sent without a slot */
-    unsigned attempts;      /* started */
-    unsigned backoffs;      /* retries without a server's word so far */
-    unsigned words_obeyed;  /* times that the server's word was waited out */
+    bool booked;           /* the slots are places in the queue that were not used yet */
+    unsigned attempts;     /* started */
+    unsigned backoffs;     /* retries without a server's word so far */
+    unsigned words_obeyed; /* times that the server's word was waited out */
     int64_t first_sent_ns;
     int64_t last_sent_ns;
-    int64_t not_before_ns;  /* for the next attempt */
-    enum cause wait_cause;  /* of the wait under way */
-    int64_t wait_began_ns;  /* 0: not waiting */
-    int64_t waited_ns;      /* in all */
-    bool would_have_waited; /* observe */
-    const char *why;        /* a few words about the last decision, for logs */
+    int64_t not_before_ns; /* for the next attempt */
+    int64_t refuse_at_ns;  /* a refusal that is held back for a moment; 0: none */
+    enum cause next_cause; /* why the next attempt is not made at once */
+    enum cause wait_cause; /* of the wait under way */
+    int64_t wait_began_ns; /* 0: not waiting */
+    int64_t waited_ns;     /* in all */
+    const char *why;       /* a few words about the last decision, for logs */
 };
 
 /* Everything a request starts with.  buckets: what resolved->buckets name, in the same order (a

@@ -1,0 +1,440 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The governor decides, for one request, when it may be sent and whether its outcome is the
+ * program's or is tried again.  Whoever understands governor_admit and governor_outcome understands
+ * the program; everything else asks them.
+ */
+#include "core/governor.h"
+
+#include "core/backoff.h"
+#include "core/quota_fields.h"
+#include "core/retry_after.h"
+
+/* A program that asks again at once after a refusal is slowed, by up to this. */
+#define REFUSAL_SPACING_NS NS_PER_SECOND
+
+/* Of the caller's own timeout, the part that an attempt needs at least: starting one with less
+ * would make ambiguous writes that the bare library would not have made. */
+#define ROOM_PART 5
+
+static int64_t add_saturating(int64_t a, int64_t b)
+{
+    int64_t sum;
+    return __builtin_add_overflow(a, b, &sum) ? TIME_NEVER : sum;
+}
+
+static struct governor_step step(enum governor_action action, enum cause cause, int64_t until_ns)
+{
+    return (struct governor_step){.action = action, .cause = cause, .until_ns = until_ns};
+}
+
+/* The bucket that a server's word about this request concerns: the most specific one. */
+static struct bucket *spoken_bucket(const struct governor_request *request)
+{
+    return request->bucket_count ? request->bucket[request->bucket_count - 1] : NULL;
+}
+
+/* The host's bucket is where a request is counted: once, whatever else it draws on. */
+static struct metrics *counters(const struct governor_request *request)
+{
+    return request->bucket_count ? bucket_metrics(request->bucket[0]) : NULL;
+}
+
+static void count_giveup(const struct governor_request *request, enum cause cause)
+{
+    struct metrics *metrics = counters(request);
+    if (metrics)
+        metrics_giveup(metrics, cause);
+}
+
+static void ask_limits(struct governor_request *request, const struct resolved_policy *resolved,
+                       struct bucket *const *buckets, int64_t now_ns)
+{
+    request->max_wait_ns = 0;
+    for (unsigned i = 0; i < resolved->bucket_count; i++) {
+        const struct limits *limits = &resolved->buckets[i].limits;
+        int64_t max_wait_ns = limits_max_wait_ns(&resolved->values, limits);
+        if (max_wait_ns > request->max_wait_ns)
+            request->max_wait_ns = max_wait_ns;
+        if (!buckets[i])
+            continue;
+        bucket_ask_limits(buckets[i], &request->governor->world, now_ns, limits);
+        request->bucket[request->bucket_count++] = buckets[i];
+    }
+}
+
+void governor_begin(struct governor_request *request, const struct governor *governor,
+                    const struct resolved_policy *resolved, struct bucket *const *buckets,
+                    const struct request_traits *traits, int64_t timeout_ns, int64_t now_ns)
+{
+    *request = (struct governor_request){
+        .governor = governor,
+        .policy = &resolved->values,
+        .traits = *traits,
+        .begun_ns = now_ns,
+        .deadline_ns = TIME_NEVER,
+        .not_before_ns = now_ns,
+    };
+    ask_limits(request, resolved, buckets, now_ns);
+    if (timeout_ns > 0) {
+        request->deadline_ns = add_saturating(now_ns, timeout_ns);
+        request->room_ns = timeout_ns / ROOM_PART;
+    }
+    for (unsigned i = 0; i < request->bucket_count; i++) {
+        int64_t twice_usual_ns =
+            add_saturating(bucket_usual_latency_ns(request->bucket[i]), bucket_usual_latency_ns(request->bucket[i]));
+        /* A slow server must not make every timeout unmeetable: room is never more than half. */
+        if (timeout_ns > 0 && twice_usual_ns > request->room_ns)
+            request->room_ns = twice_usual_ns < timeout_ns / 2 ? twice_usual_ns : timeout_ns / 2;
+        bucket_retry_deposit(request->bucket[i], now_ns, request->policy->retry_budget);
+    }
+    struct metrics *metrics = counters(request);
+    if (metrics)
+        metrics_request(metrics);
+}
+
+/* ------------------------------------------------------------------ admission ---- */
+
+static void give_places_back(struct governor_request *request)
+{
+    if (!request->booked)
+        return;
+    for (unsigned i = 0; i < request->bucket_count; i++)
+        bucket_cancel(request->bucket[i], &request->slot[i]);
+    request->booked = false;
+}
+
+/* When the buckets would let a request go that has no place yet. */
+static int64_t peek(const struct governor_request *request, int64_t now_ns, bool *hard)
+{
+    int64_t until_ns = now_ns;
+    *hard = false;
+    for (unsigned i = 0; i < request->bucket_count; i++) {
+        bool this_is_hard = false;
+        int64_t at_ns = bucket_peek(request->bucket[i], now_ns, &this_is_hard);
+        *hard = *hard || (this_is_hard && at_ns > now_ns);
+        if (at_ns > until_ns)
+            until_ns = at_ns;
+    }
+    return until_ns;
+}
+
+static void book(struct governor_request *request, int64_t now_ns)
+{
+    for (unsigned i = 0; i < request->bucket_count; i++)
+        bucket_book(request->bucket[i], now_ns, &request->slot[i]);
+    request->booked = true;
+}
+
+/* When the places taken may be used; false if one of them has gone stale. */
+static bool check_places(const struct governor_request *request, int64_t now_ns, int64_t *until_ns)
+{
+    *until_ns = now_ns;
+    for (unsigned i = 0; i < request->bucket_count; i++) {
+        int64_t at_ns = now_ns;
+        switch (bucket_check(request->bucket[i], &request->slot[i], now_ns, &at_ns)) {
+        case BUCKET_FORFEIT:
+            return false;
+        case BUCKET_WAIT:
+            if (at_ns > *until_ns)
+                *until_ns = at_ns;
+            break;
+        case BUCKET_ACT:
+            break;
+        }
+    }
+    return true;
+}
+
+/* Is the wait for the buckets because somebody blocked one of them? */
+static enum cause bucket_cause(const struct governor_request *request, int64_t now_ns)
+{
+    for (unsigned i = 0; i < request->bucket_count; i++) {
+        struct bucket_state state;
+        bucket_read_state(request->bucket[i], now_ns, &state);
+        if (state.blocked_until_ns > now_ns)
+            return CAUSE_BLOCK;
+    }
+    return CAUSE_QUOTA;
+}
+
+static void end_wait(struct governor_request *request, int64_t now_ns)
+{
+    if (!request->wait_began_ns)
+        return;
+    int64_t waited_ns = now_ns - request->wait_began_ns;
+    request->wait_began_ns = 0;
+    if (waited_ns < 0)
+        return;
+    request->waited_ns = add_saturating(request->waited_ns, waited_ns);
+    struct metrics *metrics = counters(request);
+    if (metrics)
+        metrics_wait(metrics, request->wait_cause, waited_ns);
+}
+
+static struct governor_step send_now(struct governor_request *request, int64_t now_ns)
+{
+    end_wait(request, now_ns);
+    return step(GOVERNOR_SEND, CAUSE_NONE, now_ns);
+}
+
+static struct governor_step wait_until(struct governor_request *request, int64_t until_ns, int64_t now_ns)
+{
+    if (!request->wait_began_ns) {
+        request->wait_began_ns = now_ns;
+        request->wait_cause = request->next_cause ? request->next_cause : bucket_cause(request, now_ns);
+    }
+    return step(GOVERNOR_WAIT, request->wait_cause, until_ns);
+}
+
+static struct governor_step refuse(struct governor_request *request, enum cause cause, int64_t until_ns, int64_t now_ns)
+{
+    give_places_back(request);
+    /* Without an attempt there is no response to hand over, only an error that cost nothing: a loop
+     * around it would spin.  With one, the program gets its response at once. */
+    if (cause == CAUSE_MAX_WAIT && !request->refuse_at_ns && request->bucket_count) {
+        int64_t last_ns = bucket_note_refusal(spoken_bucket(request), now_ns);
+        request->refuse_at_ns = now_ns;
+        if (last_ns > 0 && last_ns <= now_ns && now_ns - last_ns < REFUSAL_SPACING_NS)
+            request->refuse_at_ns = last_ns + REFUSAL_SPACING_NS;
+        if (request->refuse_at_ns > request->deadline_ns)
+            request->refuse_at_ns = request->deadline_ns;
+    }
+    if (cause == CAUSE_MAX_WAIT && now_ns < request->refuse_at_ns)
+        return wait_until(request, request->refuse_at_ns, now_ns);
+    end_wait(request, now_ns);
+    count_giveup(request, cause);
+    return step(GOVERNOR_REFUSE, cause, until_ns);
+}
+
+/* The bound that a wait until until_ns would break, or CAUSE_NONE. */
+static enum cause broken_bound(const struct governor_request *request, int64_t until_ns, bool hard, int64_t now_ns)
+{
+    /* Nothing to wait for, now or before: what the bare library would do with little time left is
+     * the program's own affair. */
+    if (until_ns <= now_ns && request->attempts == 0 && !request->wait_began_ns)
+        return CAUSE_NONE;
+    if (request->attempts > 0 && until_ns > add_saturating(request->first_sent_ns, request->policy->total_budget))
+        return CAUSE_TOTAL_BUDGET;
+    if (add_saturating(until_ns, request->room_ns) > request->deadline_ns)
+        return CAUSE_APP_TIMEOUT;
+    if (hard && request->attempts == 0 && until_ns > add_saturating(request->begun_ns, request->max_wait_ns))
+        return CAUSE_MAX_WAIT;
+    return CAUSE_NONE;
+}
+
+/* A soft wait ends at max_wait, and then the request goes without a place in the queue: what the
+ * server would have served is never failed. */
+static struct governor_step wait_softly(struct governor_request *request, int64_t now_ns)
+{
+    int64_t limit_ns = add_saturating(request->begun_ns, request->max_wait_ns);
+    give_places_back(request);
+    if (now_ns >= limit_ns)
+        return send_now(request, now_ns);
+    return wait_until(request, limit_ns, now_ns);
+}
+
+/* Waits until until_ns, or says why that cannot be. */
+static struct governor_step wait_within_bounds(struct governor_request *request, int64_t until_ns, bool hard,
+                                               int64_t now_ns)
+{
+    enum cause broken = broken_bound(request, until_ns, hard, now_ns);
+    if (broken == CAUSE_MAX_WAIT && request->policy->on_max_wait == ON_MAX_WAIT_SEND) {
+        give_places_back(request);
+        return send_now(request, now_ns);
+    }
+    if (broken)
+        return refuse(request, broken, until_ns, now_ns);
+    if (!hard && request->attempts == 0 && until_ns > add_saturating(request->begun_ns, request->max_wait_ns))
+        return wait_softly(request, now_ns);
+    if (until_ns <= now_ns)
+        return send_now(request, now_ns);
+    return wait_until(request, until_ns, now_ns);
+}
+
+/* Own backoff is spent before a place is taken, or the place would lie unused until then.  A wait
+ * for the server's word holds its place from the start: the bucket's clock stands still for it. */
+static bool holds_no_place_yet(const struct governor_request *request)
+{
+    return request->next_cause == CAUSE_BACKOFF || request->next_cause == CAUSE_CONNECTION;
+}
+
+struct governor_step governor_admit(struct governor_request *request, int64_t now_ns)
+{
+    bool hard = false;
+
+    if (request->policy->mode != MODE_ENFORCE) {
+        struct metrics *metrics = counters(request);
+        if (metrics && peek(request, now_ns, &hard) > now_ns)
+            atomic_fetch_add_explicit(&metrics->observed_waits, 1, memory_order_relaxed);
+        return send_now(request, now_ns);
+    }
+    if (now_ns < request->not_before_ns && holds_no_place_yet(request))
+        return wait_within_bounds(request, request->not_before_ns, true, now_ns);
+
+    /* Looked at before anything is booked: a wait that cannot fit is not begun, and costs nobody a
+     * slot.  The slot itself may turn out later than the look, or go stale while we slept; then it
+     * is booked anew, once, and after that at the next step. */
+    int64_t until_ns = peek(request, now_ns, &hard);
+    for (int round = 0; round < 2; round++) {
+        if (!request->booked) {
+            int64_t least_ns = until_ns > request->not_before_ns ? until_ns : request->not_before_ns;
+            bool soft_and_long = !hard && least_ns > add_saturating(request->begun_ns, request->max_wait_ns);
+            if (soft_and_long || broken_bound(request, least_ns, hard, now_ns))
+                return wait_within_bounds(request, least_ns, hard, now_ns);
+            book(request, now_ns);
+        }
+        if (check_places(request, now_ns, &until_ns)) {
+            if (until_ns < request->not_before_ns)
+                until_ns = request->not_before_ns;
+            return wait_within_bounds(request, until_ns, hard, now_ns);
+        }
+        give_places_back(request);
+        until_ns = peek(request, now_ns, &hard);
+    }
+    return wait_within_bounds(request, add_saturating(now_ns, NS_PER_MS), hard, now_ns);
+}
+
+void governor_sent(struct governor_request *request, int64_t now_ns)
+{
+    if (!request->booked)
+        for (unsigned i = 0; i < request->bucket_count; i++)
+            bucket_charge(request->bucket[i], now_ns, 1);
+    request->booked = false;
+    request->next_cause = CAUSE_NONE;
+    request->last_sent_ns = now_ns;
+    if (request->attempts++ == 0)
+        request->first_sent_ns = now_ns;
+    struct metrics *metrics = counters(request);
+    if (metrics)
+        metrics_attempt(metrics);
+}
+
+/* -------------------------------------------------------------------- outcome ---- */
+
+bool governor_holds(const struct governor_request *request, int status)
+{
+    if (request->policy->mode != MODE_ENFORCE || !status_set_has(&request->policy->retry_status, status))
+        return false;
+    static const struct headers no_headers;
+    const struct outcome likely = {
+        .status = status, .request_sent = true, .body_resendable = true, .headers = &no_headers};
+    return request->attempts < request->policy->max_attempts &&
+           classify(request->policy, &request->traits, &likely, request->attempts).verdict == VERDICT_RETRYABLE;
+}
+
+/* The server's word in a response: how long, and whence.  0: none. */
+static int64_t servers_word_ns(const struct policy *policy, const struct outcome *outcome, bool is_refusal,
+                               int64_t now_s, enum cause *cause)
+{
+    if (!outcome->headers || outcome->from_proxy || outcome->headers->count == 0)
+        return 0;
+    if (is_refusal && policy->retry_after == RETRY_AFTER_OBEY) {
+        struct retry_after word = retry_after_read(outcome->headers, now_s);
+        if (word.form == RETRY_AFTER_GIVEN) {
+            *cause = CAUSE_RETRY_AFTER;
+            return word.wait_ns;
+        }
+    }
+    struct quota_fields fields = quota_fields_read(outcome->headers, now_s);
+    if (fields.present && fields.remaining == 0 && fields.reset_ns > 0) {
+        *cause = CAUSE_QUOTA_FIELDS;
+        return fields.reset_ns;
+    }
+    return 0;
+}
+
+/* A server's word is everyone's word.  What a success says is pacing (soft); what a refusal says is
+ * hard.  Capped, since one forged header must not stop a machine for ever. */
+static void tell_everyone(struct governor_request *request, int64_t word_ns, int64_t spread_ns, bool soft,
+                          int64_t now_ns)
+{
+    struct bucket *bucket = spoken_bucket(request);
+    if (!bucket)
+        return;
+    int64_t block_ns = word_ns < request->policy->max_block ? word_ns : request->policy->max_block;
+    bucket_block(bucket, &request->governor->world, now_ns, add_saturating(now_ns, add_saturating(block_ns, spread_ns)),
+                 soft);
+}
+
+static struct governor_step deliver(struct governor_request *request, enum cause cause, const char *why)
+{
+    request->why = why;
+    if (cause)
+        count_giveup(request, cause);
+    return step(GOVERNOR_DELIVER, cause, TIME_NEVER);
+}
+
+/* May one more attempt be made, and when?  The outcome itself is retryable. */
+static struct governor_step retry(struct governor_request *request, const struct classification *class, int64_t word_ns,
+                                  int64_t spread_ns, enum cause cause, int64_t now_ns)
+{
+    const struct policy *policy = request->policy;
+    unsigned attempts_max = policy->max_attempts < class->attempts_max ? policy->max_attempts : class->attempts_max;
+    if (request->attempts >= attempts_max)
+        return deliver(request, CAUSE_MAX_ATTEMPTS, "attempts are used up");
+    unsigned words_max =
+        policy->retry_after_attempts == COUNT_AUTO ? policy->max_attempts : policy->retry_after_attempts;
+    if (word_ns && request->words_obeyed >= words_max)
+        return deliver(request, CAUSE_MAX_ATTEMPTS, "the server's word was waited out often enough");
+
+    int64_t delay_ns = word_ns
+                           ? add_saturating(word_ns, spread_ns)
+                           : backoff_draw_ns(policy, request->backoffs, class->is_throttle, request->governor->random);
+    int64_t not_before_ns = add_saturating(now_ns, delay_ns);
+    bool hard;
+    int64_t possible_ns = peek(request, now_ns, &hard);
+    enum cause broken = broken_bound(request, possible_ns > not_before_ns ? possible_ns : not_before_ns, true, now_ns);
+    if (broken)
+        return deliver(request, broken, "the wait does not fit");
+    /* Retries at a time that the server named do not draw on the budget. */
+    if (!word_ns && request->bucket_count &&
+        !bucket_retry_withdraw(spoken_bucket(request), now_ns, policy->retry_reserve))
+        return deliver(request, CAUSE_RETRY_BUDGET, "too many retries over requests");
+
+    if (word_ns)
+        request->words_obeyed++;
+    else
+        request->backoffs++;
+    request->not_before_ns = not_before_ns;
+    request->next_cause = cause;
+    struct metrics *metrics = counters(request);
+    if (metrics)
+        metrics_retry(metrics, cause);
+    return step(GOVERNOR_RETRY, cause, not_before_ns);
+}
+
+struct governor_step governor_outcome(struct governor_request *request, const struct outcome *outcome, int64_t now_ns,
+                                      int64_t now_s)
+{
+    const struct policy *policy = request->policy;
+    struct metrics *metrics = counters(request);
+    struct classification class = classify(policy, &request->traits, outcome, request->attempts);
+    enum cause cause = outcome->failure == FAILURE_NONE ? CAUSE_BACKOFF : CAUSE_CONNECTION;
+    int64_t word_ns = servers_word_ns(policy, outcome, class.is_refusal, now_s, &cause);
+    int64_t spread_ns = word_ns ? backoff_spread_ns(policy, word_ns, request->governor->random) : 0;
+
+    if (outcome->status && request->bucket_count && now_ns >= request->last_sent_ns)
+        bucket_note_latency(request->bucket[0], now_ns - request->last_sent_ns);
+    if (metrics && class.is_refusal)
+        metrics_refusal(metrics, outcome->status);
+    if (word_ns)
+        tell_everyone(request, word_ns, spread_ns, !class.is_refusal, now_ns);
+
+    if (class.verdict == VERDICT_DELIVER)
+        return deliver(request, CAUSE_NONE, class.why);
+    if (class.verdict == VERDICT_MUST_NOT)
+        return deliver(request, CAUSE_NOT_REPEATABLE, class.why);
+    if (policy->mode != MODE_ENFORCE) {
+        if (metrics)
+            atomic_fetch_add_explicit(&metrics->observed_retries, 1, memory_order_relaxed);
+        return deliver(request, CAUSE_NONE, "mode is observe");
+    }
+    return retry(request, &class, word_ns, spread_ns, cause, now_ns);
+}
+
+void governor_end(struct governor_request *request, int64_t now_ns)
+{
+    give_places_back(request);
+    end_wait(request, now_ns);
+}

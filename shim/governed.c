@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Resolving, once for each change of what it depends on: the URL is parsed and the policy looked up
+ * when the program has set another URL or method, not at each request.
+ */
+#include "shim/governed.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static bool is_up_to_date(const struct transfer *transfer, const struct governed *governed, const char *method)
+{
+    /* A CURLU belongs to the program, which may change it at any time. */
+    return governed->resolved_for_changes == transfer->target_changes && !transfer->options.url_handle &&
+           strcmp(governed->method, method) == 0;
+}
+
+static void resolve(struct transfer *transfer, struct governed *governed, const char *method)
+{
+    const struct runtime *runtime = governed->runtime;
+    governed->resolved_for_changes = transfer->target_changes;
+    strcpy(governed->method, method);
+    governed->is_ours = target_of(transfer, &governed->target);
+    if (!governed->is_ours)
+        return;
+    const struct policy_target target = {
+        .host = governed->target.host,
+        .port = governed->target.port,
+        .path = governed->target.path,
+        .method = governed->method,
+        .program = runtime->program,
+    };
+    policy_resolve(runtime->config, &target, &governed->resolved);
+    struct policy *policy = &governed->resolved.values;
+    if (runtime->mode < policy->mode)
+        policy->mode = runtime->mode;
+    governed->is_ours = policy->mode != MODE_OFF;
+}
+
+struct governed *governed_of(struct transfer *transfer)
+{
+    struct governed *governed = transfer->governed;
+    if (!governed) {
+        const struct runtime *runtime = runtime_get();
+        if (!runtime)
+            return NULL;
+        governed = calloc(1, sizeof *governed);
+        if (!governed)
+            return NULL;
+        governed->runtime = runtime;
+        transfer->governed = governed;
+    }
+    const char *method = transfer_method(transfer);
+    if (!is_up_to_date(transfer, governed, method))
+        resolve(transfer, governed, method);
+    return governed->is_ours ? governed : NULL;
+}
+
+void governed_reset(struct governed *governed)
+{
+    if (governed)
+        governed->unattempted = false;
+}
+
+void governed_free(struct governed *governed)
+{
+    if (!governed)
+        return;
+    gate_end(&governed->gate);
+    if (governed->blank)
+        governed->gate.transfer->real->curl_easy_cleanup(governed->blank);
+    free(governed);
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Real: which libcurl does this handle, or this caller, belong to?
+ *
+ * One process may hold several libcurls (Debian ships three flavours side by side, wheels bring
+ * their own), linked or loaded privately, where RTLD_NEXT finds the wrong one or none.  So a handle
+ * belongs to the library that made it, and a call without a known handle goes to the library that
+ * the caller's own object would have reached without us.
+ *
+ * Thread-safe; after the first call from an object a look-up is lock-free and makes no system call.
+ * errno is preserved.
+ */
+#ifndef CURTSY_SHIM_REAL_H
+#define CURTSY_SHIM_REAL_H
+
+#include "shim/libcurl.h"
+
+#include <stdbool.h>
+
+/* The functions of one libcurl.  One that this libcurl is too old to have is NULL. */
+struct real {
+#define HOOK(name) __typeof__(name) *name;
+#define PASS(returns, name, parameters, arguments, whose, failure) __typeof__(name) *name;
+#define USE(name) __typeof__(name) *name;
+#include "shim/hooks.def"
+    unsigned version; /* 0x075801 for 7.88.1 */
+};
+
+/* The libcurl that the code at `return_address` would have called; NULL if there is none in this
+ * process (then the call fails softly, as if libcurl could not initialise). */
+const struct real *real_of_caller(const void *return_address);
+
+/* Is that code a libcurl itself?  Its inner calls are not the program's. */
+bool real_caller_is_libcurl(const void *return_address);
+
+/* Is a libcurl mapped already?  Walks the list of loaded objects; no system call. */
+bool real_is_loaded(void);
+
+#endif

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Asking libcurl about a URL.  The flags are those that libcurl itself parses a transfer's URL
+ * with, so what it would refuse is refused here too, and then the program gets libcurl's own error.
+ */
+#include "shim/target.h"
+
+#include "core/policy.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static bool parse(const struct real *real, const struct options *options, CURLU *url)
+{
+    char with_scheme[4096];
+    const char *text = options->url;
+    unsigned flags = CURLU_NON_SUPPORT_SCHEME | CURLU_GUESS_SCHEME;
+    if (options->path_as_is)
+        flags |= CURLU_PATH_AS_IS;
+    if (options->default_protocol && !strstr(text, "://")) {
+        size_t protocol_length = strlen(options->default_protocol);
+        size_t length = strlen(text);
+        if (protocol_length + 3 + length >= sizeof with_scheme)
+            return false;
+        memcpy(with_scheme, options->default_protocol, protocol_length);
+        memcpy(with_scheme + protocol_length, "://", 3);
+        memcpy(with_scheme + protocol_length + 3, text, length + 1);
+        text = with_scheme;
+    }
+    return real->curl_url_set(url, CURLUPART_URL, text, flags) == CURLUE_OK;
+}
+
+static bool scheme_is_http(const struct real *real, CURLU *url, bool *is_https)
+{
+    char *scheme = NULL;
+    if (real->curl_url_get(url, CURLUPART_SCHEME, &scheme, 0) != CURLUE_OK || !scheme)
+        return false;
+    *is_https = strcmp(scheme, "https") == 0;
+    bool is_http = *is_https || strcmp(scheme, "http") == 0;
+    real->curl_free(scheme);
+    return is_http;
+}
+
+static bool get_host(const struct real *real, CURLU *url, struct target *target)
+{
+    char *host = NULL;
+    if (real->curl_url_get(url, CURLUPART_HOST, &host, 0) != CURLUE_OK || !host)
+        return false;
+    char *zone = strchr(host, '%'); /* of an IPv6 address; not part of whose quota it is */
+    size_t length = zone && host[0] == '[' ? (size_t)(zone - host) : strlen(host);
+    if (zone && host[0] == '[')
+        host[length++] = ']';
+    bool fits = policy_normalise_host(host, length, target->host, sizeof target->host);
+    real->curl_free(host);
+    return fits;
+}
+
+static void get_port(const struct real *real, CURLU *url, const struct options *options, bool is_https,
+                     struct target *target)
+{
+    char *port = NULL;
+    long number = is_https ? 443 : 80;
+    if (real->curl_url_get(url, CURLUPART_PORT, &port, 0) == CURLUE_OK && port) {
+        number = strtol(port, NULL, 10);
+        real->curl_free(port);
+    }
+    if (options->port > 0)
+        number = options->port;
+    target->port = (uint16_t)number;
+}
+
+static void get_path(const struct real *real, CURLU *url, struct target *target)
+{
+    char *path = NULL;
+    strcpy(target->path, "/");
+    if (real->curl_url_get(url, CURLUPART_PATH, &path, 0) != CURLUE_OK || !path)
+        return;
+    size_t length = strlen(path);
+    if (length >= sizeof target->path) {
+        length = sizeof target->path - 1;
+        while (length > 1 && path[length] != '/')
+            length--;
+    }
+    if (path[0] == '/') {
+        memcpy(target->path, path, length);
+        target->path[length] = '\0';
+    }
+    real->curl_free(path);
+}
+
+static bool host_is_loopback(const char *host)
+{
+    size_t length = strlen(host);
+    const char *local = "localhost";
+    size_t local_length = strlen(local);
+    if (strcmp(host, "::1") == 0 || strncmp(host, "127.", 4) == 0 || strcmp(host, local) == 0)
+        return true;
+    return length > local_length && host[length - local_length - 1] == '.' &&
+           strcmp(host + length - local_length, local) == 0;
+}
+
+bool target_of(const struct transfer *transfer, struct target *target)
+{
+    const struct real *real = transfer->real;
+    const struct options *options = &transfer->options;
+    if (options->connect_only || !real->curl_url || !real->curl_url_set || !real->curl_url_get ||
+        !real->curl_url_cleanup || !real->curl_free)
+        return false;
+
+    CURLU *own = NULL;
+    CURLU *url = options->url_handle;
+    if (!url) {
+        if (!options->url || !options->url[0])
+            return false;
+        own = url = real->curl_url();
+        if (!url)
+            return false;
+    }
+    bool is_https = false;
+    bool ours =
+        (!own || parse(real, options, own)) && scheme_is_http(real, url, &is_https) && get_host(real, url, target);
+    if (ours) {
+        get_port(real, url, options, is_https, target);
+        get_path(real, url, target);
+        target->is_loopback = options->unix_socket || host_is_loopback(target->host);
+    }
+    if (own)
+        real->curl_url_cleanup(own);
+    return ours;
+}

@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The table of transfers, and what each option means for us.  How the request options act on each
+ * other (POST after UPLOAD, NOBODY after POST ...) follows libcurl's own setopt.
+ */
+#include "shim/transfer.h"
+
+#include "shim/governed.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CHAINS 8192 /* a power of two; 64 KiB of zero pages until used */
+
+static _Atomic(struct transfer *) chains[CHAINS];
+
+static _Atomic(struct transfer *) *chain_of(const CURL *handle)
+{
+    return &chains[((uintptr_t)handle >> 4) * UINT64_C(0x9E3779B97F4A7C15) >> 51];
+}
+
+struct transfer *transfer_find(CURL *handle)
+{
+    if (!handle)
+        return NULL;
+    struct transfer *transfer = atomic_load_explicit(chain_of(handle), memory_order_acquire);
+    while (transfer && atomic_load_explicit(&transfer->handle, memory_order_acquire) != handle)
+        transfer = transfer->next;
+    return transfer;
+}
+
+static void set_defaults(struct options *options)
+{
+    char *url = options->url;
+    size_t url_capacity = options->url_capacity;
+    *options = (struct options){
+        .write_data = stdout,
+        .read_data = stdin,
+        .no_progress = true,
+        .url = url,
+        .url_capacity = url_capacity,
+    };
+    if (url)
+        url[0] = '\0';
+}
+
+static void drop_contents(struct transfer *transfer)
+{
+    free(transfer->options.url);
+    free(transfer->options.default_protocol);
+    governed_free(transfer->governed);
+    transfer->options = (struct options){.url = NULL};
+    transfer->governed = NULL;
+}
+
+/* A free entry of that chain, taken for `handle`; or NULL. */
+static struct transfer *reuse_entry(CURL *handle)
+{
+    struct transfer *transfer = atomic_load_explicit(chain_of(handle), memory_order_acquire);
+    for (; transfer; transfer = transfer->next) {
+        CURL *owner = NULL;
+        if (atomic_compare_exchange_strong(&transfer->handle, &owner, handle))
+            return transfer;
+    }
+    return NULL;
+}
+
+static struct transfer *add_entry(CURL *handle)
+{
+    struct transfer *transfer = calloc(1, sizeof *transfer);
+    if (!transfer)
+        return NULL;
+    atomic_store_explicit(&transfer->handle, handle, memory_order_relaxed);
+    _Atomic(struct transfer *) *chain = chain_of(handle);
+    transfer->next = atomic_load_explicit(chain, memory_order_acquire);
+    while (!atomic_compare_exchange_weak(chain, &transfer->next, transfer))
+        ;
+    return transfer;
+}
+
+struct transfer *transfer_new(CURL *handle, const struct real *real)
+{
+    /* A handle that libcurl freed behind our back may have left its record. */
+    struct transfer *transfer = transfer_find(handle);
+    if (transfer)
+        drop_contents(transfer);
+    else
+        transfer = reuse_entry(handle);
+    if (!transfer)
+        transfer = add_entry(handle);
+    if (!transfer)
+        return NULL;
+    transfer->real = real;
+    set_defaults(&transfer->options);
+    transfer->target_changes++;
+    return transfer;
+}
+
+void transfer_reset(struct transfer *transfer)
+{
+    free(transfer->options.default_protocol);
+    set_defaults(&transfer->options);
+    governed_reset(transfer->governed);
+    transfer->target_changes++;
+}
+
+void transfer_forget(struct transfer *transfer)
+{
+    drop_contents(transfer);
+    transfer->real = NULL;
+    atomic_store_explicit(&transfer->handle, NULL, memory_order_release);
+}
+
+static void set_url(struct transfer *transfer, const char *url)
+{
+    struct options *options = &transfer->options;
+    const char *current = options->url ? options->url : "";
+    if (!url)
+        url = "";
+    if (strcmp(current, url) == 0)
+        return;
+    transfer->target_changes++;
+    size_t needed = strlen(url) + 1;
+    if (needed > options->url_capacity) {
+        char *larger = realloc(options->url, needed);
+        if (!larger) { /* Not knowing the URL, the transfer passes untouched. */
+            if (options->url)
+                options->url[0] = '\0';
+            return;
+        }
+        options->url = larger;
+        options->url_capacity = needed;
+    }
+    memcpy(options->url, url, needed);
+}
+
+struct transfer *transfer_copy(const struct transfer *from, CURL *handle)
+{
+    struct transfer *copy = transfer_new(handle, from->real);
+    if (!copy)
+        return NULL;
+    char *url = copy->options.url;
+    size_t url_capacity = copy->options.url_capacity;
+    copy->options = from->options;
+    copy->options.url = url;
+    copy->options.url_capacity = url_capacity;
+    copy->options.default_protocol = from->options.default_protocol ? strdup(from->options.default_protocol) : NULL;
+    /* libcurl gives the copy a CURLU of its own, which only it knows; the copy passes untouched
+     * until the program sets a URL. */
+    copy->options.url_handle = NULL;
+    set_url(copy, from->options.url_handle ? NULL : from->options.url);
+    return copy;
+}
+
+static void set_text(char **field, const char *value)
+{
+    free(*field);
+    *field = value ? strdup(value) : NULL;
+}
+
+/* The options that choose the method. */
+static void note_request_option(struct options *options, CURLoption option, void *argument)
+{
+    bool on = argument != NULL;
+    switch ((int)option) {
+    case CURLOPT_HTTPGET:
+        if (on) {
+            options->kind = REQUEST_GET;
+            options->upload = options->no_body = false;
+        }
+        break;
+    case CURLOPT_POST:
+        options->kind = on ? REQUEST_POST : REQUEST_GET;
+        options->upload = false;
+        options->no_body = options->no_body && !on;
+        break;
+    case CURLOPT_PUT:
+    case CURLOPT_UPLOAD:
+        options->upload = on;
+        options->kind = on ? REQUEST_PUT : REQUEST_GET;
+        options->no_body = options->no_body && !on;
+        break;
+    case CURLOPT_NOBODY:
+        options->no_body = on;
+        if (on)
+            options->kind = REQUEST_HEAD;
+        else if (options->kind == REQUEST_HEAD)
+            options->kind = REQUEST_GET;
+        break;
+    case CURLOPT_HTTPPOST:
+        options->kind = REQUEST_POST_FORM;
+        options->no_body = false;
+        break;
+    case CURLOPT_MIMEPOST:
+        options->kind = REQUEST_POST_MIME;
+        options->no_body = false;
+        break;
+    case CURLOPT_POSTFIELDS:
+    case CURLOPT_COPYPOSTFIELDS:
+        options->has_post_fields = on;
+        options->kind = REQUEST_POST;
+        break;
+    case CURLOPT_CUSTOMREQUEST:
+        snprintf(options->custom_method, sizeof options->custom_method, "%s", on ? (const char *)argument : "");
+        break;
+    default:
+        break;
+    }
+}
+
+/* The options that say where it goes. */
+static void note_target_option(struct transfer *transfer, CURLoption option, void *argument)
+{
+    struct options *options = &transfer->options;
+    switch ((int)option) {
+    case CURLOPT_URL:
+        options->url_handle = NULL;
+        set_url(transfer, argument);
+        return;
+    case CURLOPT_CURLU:
+        options->url_handle = argument;
+        break;
+    case CURLOPT_PORT:
+        options->port = (long)(intptr_t)argument;
+        break;
+    case CURLOPT_DEFAULT_PROTOCOL:
+        set_text(&options->default_protocol, argument);
+        break;
+    case CURLOPT_PATH_AS_IS:
+        options->path_as_is = argument != NULL;
+        break;
+    case CURLOPT_UNIX_SOCKET_PATH:
+    case CURLOPT_ABSTRACT_UNIX_SOCKET:
+        options->unix_socket = argument != NULL;
+        break;
+    case CURLOPT_CONNECT_ONLY:
+        options->connect_only = argument != NULL;
+        break;
+    default:
+        return;
+    }
+    transfer->target_changes++;
+}
+
+void transfer_note_option(struct transfer *transfer, CURLoption option, void *argument)
+{
+    struct options *options = &transfer->options;
+    uintptr_t number = (uintptr_t)argument;
+    switch ((int)option) {
+    case CURLOPT_WRITEFUNCTION:
+        options->write_function = (curl_write_callback)number;
+        break;
+    case CURLOPT_WRITEDATA:
+        options->write_data = argument;
+        break;
+    case CURLOPT_HEADERFUNCTION:
+        options->header_function = (curl_write_callback)number;
+        break;
+    case CURLOPT_HEADERDATA:
+        options->header_data = argument;
+        break;
+    case CURLOPT_HEADER:
+        options->header_in_body = number != 0;
+        break;
+    case CURLOPT_READFUNCTION:
+        options->read_function = (curl_read_callback)number;
+        break;
+    case CURLOPT_READDATA:
+        options->read_data = argument;
+        break;
+    case CURLOPT_XFERINFOFUNCTION:
+        options->xferinfo_function = (curl_xferinfo_callback)number;
+        break;
+    case CURLOPT_PROGRESSFUNCTION:
+        options->progress_function = (curl_progress_callback)number;
+        break;
+    case CURLOPT_PROGRESSDATA: /* the same option as CURLOPT_XFERINFODATA */
+        options->progress_data = argument;
+        break;
+    case CURLOPT_NOPROGRESS:
+        options->no_progress = number != 0;
+        break;
+    case CURLOPT_TIMEOUT:
+        options->timeout_ms = (int64_t)number * 1000;
+        break;
+    case CURLOPT_TIMEOUT_MS:
+        options->timeout_ms = number > UINT_MAX ? (int64_t)UINT_MAX : (int64_t)number;
+        break;
+    case CURLOPT_ERRORBUFFER:
+        options->error_buffer = argument;
+        break;
+    case CURLOPT_HTTPHEADER:
+        options->headers = argument;
+        break;
+    case CURLOPT_TIMECONDITION:
+        options->if_unmodified_since = number == CURL_TIMECOND_IFUNMODSINCE;
+        break;
+    default:
+        note_request_option(options, option, argument);
+        note_target_option(transfer, option, argument);
+        break;
+    }
+}
+
+const char *transfer_method(const struct transfer *transfer)
+{
+    const struct options *options = &transfer->options;
+    if (options->custom_method[0])
+        return options->custom_method;
+    if (options->upload)
+        return "PUT";
+    if (options->no_body)
+        return "HEAD";
+    switch (options->kind) {
+    case REQUEST_HEAD:
+        return "HEAD";
+    case REQUEST_POST:
+    case REQUEST_POST_FORM:
+    case REQUEST_POST_MIME:
+        return "POST";
+    case REQUEST_PUT:
+        return "PUT";
+    case REQUEST_GET:
+        break;
+    }
+    return "GET";
+}
+
+const struct real *transfer_real(CURL *handle, const void *return_address)
+{
+    struct transfer *transfer = transfer_find(handle);
+    return transfer ? transfer->real : real_of_caller(return_address);
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Transfer: what the program set on an easy handle, as far as Curtsy needs to know it, and the
+ * table that finds it.
+ *
+ * The table's entries never leave their chain and are never freed, only given to another handle,
+ * so that a look-up is a walk over a short list without a lock.  An entry's contents belong to
+ * whoever owns the handle: libcurl allows one thread at a time.
+ */
+#ifndef CURTSY_SHIM_TRANSFER_H
+#define CURTSY_SHIM_TRANSFER_H
+
+#include "shim/real.h"
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+/* What decides the method of the first hop, as libcurl keeps it. */
+enum request_kind { REQUEST_GET, REQUEST_HEAD, REQUEST_POST, REQUEST_POST_FORM, REQUEST_POST_MIME, REQUEST_PUT };
+
+#define METHOD_SIZE 32
+
+/* The program's settings: exactly what bare libcurl would have in force. */
+struct options {
+    curl_write_callback write_function; /* NULL: libcurl's default, fwrite */
+    void *write_data;                   /* stdout until set */
+    curl_write_callback header_function;
+    void *header_data;
+    bool header_in_body; /* CURLOPT_HEADER */
+    curl_read_callback read_function;
+    void *read_data; /* stdin until set */
+
+    curl_xferinfo_callback xferinfo_function;
+    curl_progress_callback progress_function;
+    void *progress_data;
+    bool no_progress;
+    int64_t timeout_ms;
+    char *error_buffer;
+
+    char *url; /* owned; capacity below, so that the same URL again allocates nothing */
+    size_t url_capacity;
+    CURLU *url_handle;
+    long port;
+    char *default_protocol; /* owned */
+    bool path_as_is;
+
+    enum request_kind kind;
+    bool upload;
+    bool no_body;
+    char custom_method[METHOD_SIZE]; /* "": none */
+    bool has_post_fields;
+    const struct curl_slist *headers; /* the program's; read only while its transfer begins */
+    bool if_unmodified_since;         /* CURLOPT_TIMECONDITION */
+    bool connect_only;
+    bool unix_socket;
+};
+
+struct governed; /* easy.c: what a governed transfer needs besides; made at the first one */
+
+struct transfer {
+    _Atomic(CURL *) handle; /* NULL: free */
+    struct transfer *next;
+    const struct real *real;
+    struct options options;
+    uint64_t target_changes; /* counts changes of what the target is made from */
+    struct governed *governed;
+};
+
+/* The record of a handle, or NULL: not made through our hooks, so it passes untouched. */
+struct transfer *transfer_find(CURL *handle);
+
+/* A fresh record, everything at libcurl's defaults.  NULL when out of memory (then the handle
+ * passes untouched). */
+struct transfer *transfer_new(CURL *handle, const struct real *real);
+
+/* As curl_easy_reset does. */
+void transfer_reset(struct transfer *transfer);
+
+/* A copy of the settings, for curl_easy_duphandle. */
+struct transfer *transfer_copy(const struct transfer *from, CURL *handle);
+
+/* The handle is gone. */
+void transfer_forget(struct transfer *transfer);
+
+/* Notes an option that libcurl has accepted. */
+void transfer_note_option(struct transfer *transfer, CURLoption option, void *argument);
+
+/* The method of the first hop. */
+const char *transfer_method(const struct transfer *transfer);
+
+/* The libcurl that made this handle, or that the caller would have reached. */
+const struct real *transfer_real(CURL *handle, const void *return_address);
+
+#endif
