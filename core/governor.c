@@ -252,13 +252,6 @@ static struct governor_step wait_within_bounds(struct governor_request *request,
     return wait_until(request, until_ns, now_ns);
 }
 
-/* Own backoff is spent before a place is taken, or the place would lie unused until then.  A wait
- * for the server's word holds its place from the start: the bucket's clock stands still for it. */
-static bool holds_no_place_yet(const struct governor_request *request)
-{
-    return request->next_cause == CAUSE_BACKOFF || request->next_cause == CAUSE_CONNECTION;
-}
-
 struct governor_step governor_admit(struct governor_request *request, int64_t now_ns)
 {
     bool hard = false;
@@ -269,7 +262,7 @@ struct governor_step governor_admit(struct governor_request *request, int64_t no
             atomic_fetch_add_explicit(&metrics->observed_waits, 1, memory_order_relaxed);
         return send_now(request, now_ns);
     }
-    if (now_ns < request->not_before_ns && holds_no_place_yet(request))
+    if (now_ns < request->not_before_ns && request->books_late)
         return wait_within_bounds(request, request->not_before_ns, true, now_ns);
 
     /* Looked at before anything is booked: a wait that cannot fit is not begun, and costs nobody a
@@ -295,11 +288,16 @@ struct governor_step governor_admit(struct governor_request *request, int64_t no
     return wait_within_bounds(request, add_saturating(now_ns, NS_PER_MS), hard, now_ns);
 }
 
+void governor_charge(struct governor_request *request, uint64_t requests, int64_t now_ns)
+{
+    for (unsigned i = 0; i < request->bucket_count; i++)
+        bucket_charge(request->bucket[i], now_ns, requests);
+}
+
 void governor_sent(struct governor_request *request, int64_t now_ns)
 {
     if (!request->booked)
-        for (unsigned i = 0; i < request->bucket_count; i++)
-            bucket_charge(request->bucket[i], now_ns, 1);
+        governor_charge(request, 1, now_ns);
     request->booked = false;
     request->next_cause = CAUSE_NONE;
     request->last_sent_ns = now_ns;
@@ -346,12 +344,9 @@ static int64_t servers_word_ns(const struct policy *policy, const struct outcome
 
 /* A server's word is everyone's word.  What a success says is pacing (soft); what a refusal says is
  * hard.  Capped, since one forged header must not stop a machine for ever. */
-static void tell_everyone(struct governor_request *request, int64_t word_ns, int64_t spread_ns, bool soft,
-                          int64_t now_ns)
+static void tell_everyone(const struct governor_request *request, struct bucket *bucket, int64_t word_ns,
+                          int64_t spread_ns, bool soft, int64_t now_ns)
 {
-    struct bucket *bucket = spoken_bucket(request);
-    if (!bucket)
-        return;
     int64_t block_ns = word_ns < request->policy->max_block ? word_ns : request->policy->max_block;
     bucket_block(bucket, &request->governor->world, now_ns, add_saturating(now_ns, add_saturating(block_ns, spread_ns)),
                  soft);
@@ -398,17 +393,24 @@ static struct governor_step retry(struct governor_request *request, const struct
         request->backoffs++;
     request->not_before_ns = not_before_ns;
     request->next_cause = cause;
+    /* Own backoff, and another host's word, are waited out before a place is taken, which would lie
+     * unused until then.  A wait for our host's word holds its place from the start: the bucket's
+     * clock stands still for it. */
+    request->books_late = !word_ns || is_elsewhere;
     struct metrics *metrics = counters(request);
     if (metrics)
         metrics_retry(metrics, cause);
     return step(GOVERNOR_RETRY, cause, not_before_ns);
 }
 
-struct governor_step governor_outcome(struct governor_request *request, const struct outcome *outcome, int64_t now_ns,
-                                      int64_t now_s)
+struct governor_step governor_outcome(struct governor_request *request, const struct outcome *outcome,
+                                      struct bucket *speaker, int64_t now_ns, int64_t now_s)
 {
     const struct policy *policy = request->policy;
     struct metrics *metrics = counters(request);
+    bool is_elsewhere = speaker != NULL;
+    if (!speaker)
+        speaker = spoken_bucket(request);
     struct classification class = classify(policy, &request->traits, outcome, request->attempts);
     enum cause cause = outcome->failure == FAILURE_NONE ? CAUSE_BACKOFF : CAUSE_CONNECTION;
     int64_t word_ns = servers_word_ns(policy, outcome, class.is_refusal, now_s, &cause);
@@ -417,9 +419,9 @@ struct governor_step governor_outcome(struct governor_request *request, const st
     if (outcome->status && request->bucket_count && now_ns >= request->last_sent_ns)
         bucket_note_latency(request->bucket[0], now_ns - request->last_sent_ns);
     if (metrics && class.is_refusal)
-        metrics_refusal(metrics, outcome->status);
-    if (word_ns)
-        tell_everyone(request, word_ns, spread_ns, !class.is_refusal, now_ns);
+        metrics_refusal(is_elsewhere ? bucket_metrics(speaker) : metrics, outcome->status);
+    if (word_ns && speaker)
+        tell_everyone(request, speaker, word_ns, spread_ns, !class.is_refusal, now_ns);
 
     if (class.verdict == VERDICT_DELIVER)
         return deliver(request, CAUSE_NONE, class.why);
@@ -430,7 +432,7 @@ struct governor_step governor_outcome(struct governor_request *request, const st
             atomic_fetch_add_explicit(&metrics->observed_retries, 1, memory_order_relaxed);
         return deliver(request, CAUSE_NONE, "mode is observe");
     }
-    return retry(request, &class, word_ns, spread_ns, cause, now_ns);
+    return retry(request, &class, word_ns, spread_ns, is_elsewhere, cause, now_ns);
 }
 
 void governor_end(struct governor_request *request, int64_t now_ns)

@@ -69,6 +69,7 @@ struct governor_request {
     int64_t last_sent_ns;
     int64_t not_before_ns; /* for the next attempt */
     int64_t refuse_at_ns;  /* a refusal that is held back for a moment; 0: none */
+    bool books_late;       /* waits for not_before before it takes its place in the queue */
     enum cause next_cause; /* why the next attempt is not made at once */
     enum cause wait_cause; /* of the wait under way */
     int64_t wait_began_ns; /* 0: not waiting */
@@ -93,9 +94,13 @@ void governor_sent(struct governor_request *request, int64_t now_ns);
 bool governor_holds(const struct governor_request *request, int status);
 
 /* What to do with an outcome.  Called once an attempt, as soon as its header block is complete or
- * it has failed.  now_s: the wall clock, for dates. */
-struct governor_step governor_outcome(struct governor_request *request, const struct outcome *outcome, int64_t now_ns,
-                                      int64_t now_s);
+ * it has failed.  speaker: the bucket of the host that answered, where a redirect led to another
+ * one; NULL: the request's own.  now_s: the wall clock, for dates. */
+struct governor_step governor_outcome(struct governor_request *request, const struct outcome *outcome,
+                                      struct bucket *speaker, int64_t now_ns, int64_t now_s);
+
+/* Counts requests that went along without being admitted: redirect hops, authentication rounds. */
+void governor_charge(struct governor_request *request, uint64_t requests, int64_t now_ns);
 
 /* The request is over or given up: places not used are given back. */
 void governor_end(struct governor_request *request, int64_t now_ns);

@@ -14,6 +14,7 @@
 #include "shim/failure.h"
 #include "shim/gate.h"
 #include "shim/governed.h"
+#include "shim/hop.h"
 #include "shim/real.h"
 #include "shim/report.h"
 #include "shim/transfer.h"
@@ -300,7 +301,8 @@ static struct governor_step decide(struct transfer *transfer, CURLcode code)
         .body_resendable = transfer_body_is_resendable(transfer, sent),
         .headers = &gate->headers,
     };
-    return governor_outcome(&governed->request, &outcome, now_ns, clock_wall_s());
+    struct bucket *speaker = has_response ? hop_bucket(transfer) : NULL;
+    return governor_outcome(&governed->request, &outcome, speaker, now_ns, clock_wall_s());
 }
 
 /* The kept response, to the program, after all.  Its callbacks may pause here too. */

@@ -9,6 +9,7 @@
 #include "shim/gate.h"
 
 #include "shim/body.h"
+#include "shim/hop.h"
 
 #include "core/system/clock.h"
 
@@ -39,6 +40,7 @@ void gate_begin_attempt(struct gate *gate)
     gate->in_block = gate->block_is_final = gate->block_complete = gate->has_body = false;
     gate->delivered = gate->program_stopped = gate->decided = false;
     gate->status = 0;
+    gate->final_blocks = 0;
     headers_clear(&gate->headers);
 }
 
@@ -238,6 +240,8 @@ static void begin_block(struct gate *gate, const char *line, size_t length)
     gate->delivered = false;
     gate->status = is_final ? status : 0;
     headers_clear(&gate->headers);
+    if (is_final && ++gate->final_blocks > 1)
+        hop_charge(gate->transfer);
     if (is_final && governor_holds(gate->request, status))
         gate->mode = GATE_HOLDING;
     else if (!gate->first_attempt && (!is_final || may_be_intermediate(status)))
@@ -260,7 +264,8 @@ static size_t decide(struct gate *gate, size_t length)
         .body_resendable = transfer_body_is_resendable(gate->transfer, true),
         .headers = &gate->headers,
     };
-    gate->decision = governor_outcome(gate->request, &outcome, clock_now_ns(), clock_wall_s());
+    gate->decision =
+        governor_outcome(gate->request, &outcome, hop_bucket(gate->transfer), clock_now_ns(), clock_wall_s());
     gate->decided = true;
     if (gate->decision.action == GOVERNOR_RETRY) {
         gate->mode = GATE_KEEPING;

@@ -43,13 +43,14 @@ struct gate {
 
     enum gate_mode mode;
     bool first_attempt;
-    bool in_block;        /* between a status line and its blank line */
-    bool block_is_final;  /* not 1xx, not CONNECT */
-    bool block_complete;  /* the last final block's blank line has come */
-    bool has_body;        /* a body byte has come */
-    bool delivered;       /* a byte of a final response has reached the program */
-    bool program_stopped; /* a callback of the program's ended the transfer */
-    int status;           /* of the last final block; 0: none yet */
+    bool in_block;         /* between a status line and its blank line */
+    bool block_is_final;   /* not 1xx, not CONNECT */
+    bool block_complete;   /* the last final block's blank line has come */
+    bool has_body;         /* a body byte has come */
+    bool delivered;        /* a byte of a final response has reached the program */
+    bool program_stopped;  /* a callback of the program's ended the transfer */
+    int status;            /* of the last final block; 0: none yet */
+    unsigned final_blocks; /* in this attempt: each is the answer to a request of its own */
     struct headers headers;
 
     bool decided; /* governor_outcome was asked */

@@ -67,6 +67,7 @@ void governed_free(struct governed *governed)
     if (!governed)
         return;
     gate_end(&governed->gate);
+    free(governed->hop);
     if (governed->blank)
         governed->gate.transfer->real->curl_easy_cleanup(governed->blank);
     free(governed);

@@ -14,6 +14,8 @@
 
 #include "core/governor.h"
 
+struct hop; /* hop.c */
+
 struct governed {
     const struct runtime *runtime;
     struct target target;
@@ -22,6 +24,7 @@ struct governed {
     bool is_ours;                  /* http or https, and its mode is not off */
     struct resolved_policy resolved;
 
+    struct hop *hop; /* NULL until a redirect has left the host */
     struct governor_request request;
     struct gate gate;
     bool active;              /* a governed perform is under way: the callbacks set are ours */

@@ -55,8 +55,7 @@ static bool get_host(const struct real *real, CURLU *url, struct target *target)
     return fits;
 }
 
-static void get_port(const struct real *real, CURLU *url, const struct options *options, bool is_https,
-                     struct target *target)
+static void get_port(const struct real *real, CURLU *url, long own_port, bool is_https, struct target *target)
 {
     char *port = NULL;
     long number = is_https ? 443 : 80;
@@ -64,8 +63,8 @@ static void get_port(const struct real *real, CURLU *url, const struct options *
         number = strtol(port, NULL, 10);
         real->curl_free(port);
     }
-    if (options->port > 0)
-        number = options->port;
+    if (own_port > 0) /* CURLOPT_PORT */
+        number = own_port;
     target->port = (uint16_t)number;
 }
 
@@ -99,32 +98,47 @@ static bool host_is_loopback(const char *host)
            strcmp(host + length - local_length, local) == 0;
 }
 
+static bool has_url_functions(const struct real *real)
+{
+    return real->curl_url && real->curl_url_set && real->curl_url_get && real->curl_url_cleanup && real->curl_free;
+}
+
+static bool take_apart(const struct real *real, CURLU *url, const struct options *options, struct target *target)
+{
+    bool is_https = false;
+    if (!scheme_is_http(real, url, &is_https) || !get_host(real, url, target))
+        return false;
+    get_port(real, url, options ? options->port : 0, is_https, target);
+    get_path(real, url, target);
+    target->is_loopback = (options && options->unix_socket) || host_is_loopback(target->host);
+    return true;
+}
+
 bool target_of(const struct transfer *transfer, struct target *target)
 {
     const struct real *real = transfer->real;
     const struct options *options = &transfer->options;
-    if (options->connect_only || !real->curl_url || !real->curl_url_set || !real->curl_url_get ||
-        !real->curl_url_cleanup || !real->curl_free)
+    if (options->connect_only || !has_url_functions(real))
         return false;
+    if (options->url_handle)
+        return take_apart(real, options->url_handle, options, target);
+    if (!options->url || !options->url[0])
+        return false;
+    CURLU *url = real->curl_url();
+    if (!url)
+        return false;
+    bool ours = parse(real, options, url) && take_apart(real, url, options, target);
+    real->curl_url_cleanup(url);
+    return ours;
+}
 
-    CURLU *own = NULL;
-    CURLU *url = options->url_handle;
-    if (!url) {
-        if (!options->url || !options->url[0])
-            return false;
-        own = url = real->curl_url();
-        if (!url)
-            return false;
-    }
-    bool is_https = false;
-    bool ours =
-        (!own || parse(real, options, own)) && scheme_is_http(real, url, &is_https) && get_host(real, url, target);
-    if (ours) {
-        get_port(real, url, options, is_https, target);
-        get_path(real, url, target);
-        target->is_loopback = options->unix_socket || host_is_loopback(target->host);
-    }
-    if (own)
-        real->curl_url_cleanup(own);
+bool target_of_url(const struct real *real, const char *text, struct target *target)
+{
+    CURLU *url = has_url_functions(real) ? real->curl_url() : NULL;
+    if (!url)
+        return false;
+    bool ours = real->curl_url_set(url, CURLUPART_URL, text, CURLU_NON_SUPPORT_SCHEME) == CURLUE_OK &&
+                take_apart(real, url, NULL, target);
+    real->curl_url_cleanup(url);
     return ours;
 }

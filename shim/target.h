@@ -23,4 +23,7 @@ struct target {
 /* False when it is not http or https to an ordinary host: then the transfer passes untouched. */
 bool target_of(const struct transfer *transfer, struct target *target);
 
+/* The same for an absolute URL that libcurl itself has come to (CURLINFO_EFFECTIVE_URL). */
+bool target_of_url(const struct real *real, const char *url, struct target *target);
+
 #endif
