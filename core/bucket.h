@@ -20,18 +20,19 @@
  * its owner word, fills it, and publishes {generation, index} in one word by compare-and-swap; the
  * loser of a race has written only into a record of its own.  Readers copy what they need and
  * check that the word has not changed.  A record is taken back only when its owner is provably
- * dead and it is not the published one.
+ * dead and it is not the published one.  (The whole argument is in bucket.c.)
  *
  * Rules that were learned by simulation, and that the code keeps:
  *   - a block needs `now >= start`, not only v >= slot: idle burst credit is due already;
- *   - before a block is published, tat is raised to v + burst, so that no idle credit is spent the
- *     moment it lifts (or, if a probe is wanted, the waiters come one spacing after the other);
+ *   - before a block is published, tat of the fastest limit is raised to v + burst, so that no idle
+ *     credit is spent the moment it lifts: everybody comes one spacing after the other;
  *   - one record carries a block and a new rate: start' = max(now, start, R); a later, shorter word
  *     never shortens a longer one;
  *   - `now` is read between two equal loads of the published word, by a caller-given clock, and the
  *     slot is checked again before sending: a stalled process must not act on an old record;
  *   - a slot used later than jitter_ns after its time is forfeited and booked anew, or a heap of
- *     stopped processes would act at once;
+ *     stopped processes would act at once (its time is the later of its turn and of its booking, read
+ *     from the present record; of several limits the least jitter counts);
  *   - several limits: look at all, refuse on the largest wait, book all, act at the latest;
  *   - what is charged without waiting (debt) is clamped to one window.
  *
@@ -57,14 +58,18 @@ struct bucket;
 
 /* What a bucket's owner words and its publisher need of the outside. */
 struct bucket_world {
-    uint64_t self; /* names this process: pid and start time; never 0 */
+    uint64_t self; /* names this process: pid and start time; never 0; set anew after fork */
     bool (*owner_is_dead)(uint64_t owner); /* true only when it is proven; may be NULL (never) */
+    int64_t (*clock_ns)(void); /* reads the clock anew right before publishing; NULL: now_ns will do */
 };
 
-/* A booked place in the queue of a bucket: one position a limit. */
+/* A booked place in the queue of a bucket: one position a limit.  A limit keeps its column while
+ * its window is in force, whatever becomes of the others. */
 struct bucket_slot {
-    uint64_t tat[RATES_MAX]; /* the word's value after booking, Q16 tokens */
-    unsigned count;          /* limits booked; 0: none booked */
+    uint64_t tat[RATES_MAX];   /* by column: the word's value after booking, Q16 tokens */
+    uint64_t clock[RATES_MAX]; /* by column: the virtual clock at that moment, Q16 tokens */
+    int64_t booked_ns;
+    unsigned columns; /* a bit for each column booked; none for a bucket without limits */
     bool booked;
 };
 
@@ -75,8 +80,14 @@ enum bucket_verdict {
 };
 
 /* When a request booked now could go: `now_ns` if at once.  Writes nothing.  *hard (may be NULL):
- * the wait comes from a refusal's block or a configured limit, not only from a soft block. */
+ * the wait comes from a refusal's block or a configured limit, for the larger part of it at least,
+ * and not from a soft block. */
 int64_t bucket_peek(const struct bucket *bucket, int64_t now_ns, bool *hard);
+
+/* The same if soft blocks did not count: what no cutting of soft waits may undercut.  slot NULL:
+ * a request booked now; else the holder of that slot.  Never later than bucket_peek or bucket_check
+ * say. */
+int64_t bucket_hard_ns(const struct bucket *bucket, const struct bucket_slot *slot, int64_t now_ns);
 
 /* Takes the next place in the queue.  Never waits, always succeeds; check the slot next. */
 void bucket_book(struct bucket *bucket, int64_t now_ns, struct bucket_slot *slot);
@@ -94,7 +105,8 @@ void bucket_charge(struct bucket *bucket, int64_t now_ns, uint64_t requests);
 
 /* The server's word: nobody goes before until_ns.  soft: pacing by a field of a success, which
  * max_wait may cut; a hard word is never softened by a later soft one.  True if it was published
- * or a longer one is in force already. */
+ * or a longer one is in force already; false only if the pool of records is exhausted by living
+ * publishers. */
 bool bucket_block(struct bucket *bucket, const struct bucket_world *world, int64_t now_ns, int64_t until_ns, bool soft);
 
 /* Lifts a block (the operator's word). */
@@ -104,14 +116,17 @@ bool bucket_release(struct bucket *bucket, const struct bucket_world *world, int
  * same as in force is a few loads and no store beyond a coarse "asked for" stamp; stricter ones
  * take over at once; looser ones only after the stricter have not been asked for during
  * BUCKET_LIMITS_MEMORY_NS, so that of two processes with different files the stricter holds.
- * Neither refills the budget nor loses a waiter's place.  Returns false when others are in force
- * than asked for. */
+ * Limits are compared window by window (stricter: the lower rate, then the lower burst, then the
+ * lower jitter); a window that only one of them asks for holds too.  Neither refills the budget
+ * nor loses a waiter's place; a new window starts full, less those who wait already.  Returns false
+ * when others are in force than asked for. */
 #define BUCKET_LIMITS_MEMORY_NS (10 * NS_PER_SECOND)
 bool bucket_ask_limits(struct bucket *bucket, const struct bucket_world *world, int64_t now_ns,
                        const struct limits *limits);
 
-/* A full bucket again (the operator's word). */
-void bucket_refill(struct bucket *bucket, int64_t now_ns);
+/* A full bucket again (the operator's word): the virtual clock is moved on by up to a burst, so that
+ * those who wait already come first.  A block stays in force. */
+bool bucket_refill(struct bucket *bucket, const struct bucket_world *world, int64_t now_ns);
 
 /* The retry budget (a word of the bucket): retries over requests, with a reserve that a cold bucket
  * has and that refills within a minute.  bucket_retry_deposit counts a request; _withdraw asks for
@@ -133,8 +148,8 @@ struct metrics *bucket_metrics(struct bucket *bucket);
 /* A consistent picture, for status and metrics. */
 struct bucket_state {
     char name[BUCKET_NAME_SIZE];
-    struct limits limits;
-    double tokens[RATES_MAX]; /* that could go at once now; negative: queued or owed */
+    struct limits limits;     /* the longest window first */
+    double tokens[RATES_MAX]; /* of each: that could go at once now; negative: queued or owed */
     int64_t blocked_until_ns; /* 0: not blocked */
     bool block_is_soft;
     int64_t next_ns; /* when a request booked now would go */

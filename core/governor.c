@@ -321,35 +321,44 @@ bool governor_holds(const struct governor_request *request, int status)
            classify(request->policy, &request->traits, &likely, request->attempts).verdict == VERDICT_RETRYABLE;
 }
 
-/* The server's word in a response: how long, and whence.  0: none. */
-static int64_t servers_word_ns(const struct policy *policy, const struct outcome *outcome, bool is_refusal,
-                               int64_t now_s, enum cause *cause)
+/* When the next attempt may be made, and who says so: the server, or (wait_ns == 0) nobody. */
+struct word {
+    int64_t wait_ns;
+    int64_t spread_ns; /* how much later than that, so that a fleet does not return as a herd */
+    enum cause cause;
+    bool is_elsewhere; /* another host's, behind a redirect */
+};
+
+static struct word servers_word(const struct policy *policy, const struct outcome *outcome, bool is_refusal,
+                                int64_t now_s)
 {
+    struct word word = {.cause = outcome->failure == FAILURE_NONE ? CAUSE_BACKOFF : CAUSE_CONNECTION};
     if (!outcome->headers || outcome->from_proxy || outcome->headers->count == 0)
-        return 0;
+        return word;
     if (is_refusal && policy->retry_after == RETRY_AFTER_OBEY) {
-        struct retry_after word = retry_after_read(outcome->headers, now_s);
-        if (word.form == RETRY_AFTER_GIVEN) {
-            *cause = CAUSE_RETRY_AFTER;
-            return word.wait_ns;
+        struct retry_after given = retry_after_read(outcome->headers, now_s);
+        if (given.form == RETRY_AFTER_GIVEN) {
+            word.cause = CAUSE_RETRY_AFTER;
+            word.wait_ns = given.wait_ns;
+            return word;
         }
     }
     struct quota_fields fields = quota_fields_read(outcome->headers, now_s);
     if (fields.present && fields.remaining == 0 && fields.reset_ns > 0) {
-        *cause = CAUSE_QUOTA_FIELDS;
-        return fields.reset_ns;
+        word.cause = CAUSE_QUOTA_FIELDS;
+        word.wait_ns = fields.reset_ns;
     }
-    return 0;
+    return word;
 }
 
 /* A server's word is everyone's word.  What a success says is pacing (soft); what a refusal says is
  * hard.  Capped, since one forged header must not stop a machine for ever. */
-static void tell_everyone(const struct governor_request *request, struct bucket *bucket, int64_t word_ns,
-                          int64_t spread_ns, bool soft, int64_t now_ns)
+static void tell_everyone(const struct governor_request *request, struct bucket *bucket, const struct word *word,
+                          bool soft, int64_t now_ns)
 {
-    int64_t block_ns = word_ns < request->policy->max_block ? word_ns : request->policy->max_block;
-    bucket_block(bucket, &request->governor->world, now_ns, add_saturating(now_ns, add_saturating(block_ns, spread_ns)),
-                 soft);
+    int64_t block_ns = word->wait_ns < request->policy->max_block ? word->wait_ns : request->policy->max_block;
+    int64_t until_ns = add_saturating(now_ns, add_saturating(block_ns, word->spread_ns));
+    bucket_block(bucket, &request->governor->world, now_ns, until_ns, soft);
 }
 
 static struct governor_step deliver(struct governor_request *request, enum cause cause, const char *why)
@@ -360,21 +369,37 @@ static struct governor_step deliver(struct governor_request *request, enum cause
     return step(GOVERNOR_DELIVER, cause, TIME_NEVER);
 }
 
+static bool words_are_used_up(const struct governor_request *request)
+{
+    const struct policy *policy = request->policy;
+    unsigned most = policy->retry_after_attempts == COUNT_AUTO ? policy->max_attempts : policy->retry_after_attempts;
+    return request->words_obeyed >= most;
+}
+
+static void count_retry(struct governor_request *request, const struct word *word)
+{
+    struct metrics *metrics = counters(request);
+    if (word->wait_ns)
+        request->words_obeyed++;
+    else
+        request->backoffs++;
+    if (metrics)
+        metrics_retry(metrics, word->cause);
+}
+
 /* May one more attempt be made, and when?  The outcome itself is retryable. */
-static struct governor_step retry(struct governor_request *request, const struct classification *class, int64_t word_ns,
-                                  int64_t spread_ns, enum cause cause, int64_t now_ns)
+static struct governor_step retry(struct governor_request *request, const struct classification *class,
+                                  const struct word *word, int64_t now_ns)
 {
     const struct policy *policy = request->policy;
     unsigned attempts_max = policy->max_attempts < class->attempts_max ? policy->max_attempts : class->attempts_max;
     if (request->attempts >= attempts_max)
         return deliver(request, CAUSE_MAX_ATTEMPTS, "attempts are used up");
-    unsigned words_max =
-        policy->retry_after_attempts == COUNT_AUTO ? policy->max_attempts : policy->retry_after_attempts;
-    if (word_ns && request->words_obeyed >= words_max)
+    if (word->wait_ns && words_are_used_up(request))
         return deliver(request, CAUSE_MAX_ATTEMPTS, "the server's word was waited out often enough");
 
-    int64_t delay_ns = word_ns
-                           ? add_saturating(word_ns, spread_ns)
+    int64_t delay_ns = word->wait_ns
+                           ? add_saturating(word->wait_ns, word->spread_ns)
                            : backoff_draw_ns(policy, request->backoffs, class->is_throttle, request->governor->random);
     int64_t not_before_ns = add_saturating(now_ns, delay_ns);
     bool hard;
@@ -383,24 +408,18 @@ static struct governor_step retry(struct governor_request *request, const struct
     if (broken)
         return deliver(request, broken, "the wait does not fit");
     /* Retries at a time that the server named do not draw on the budget. */
-    if (!word_ns && request->bucket_count &&
+    if (!word->wait_ns && request->bucket_count &&
         !bucket_retry_withdraw(spoken_bucket(request), now_ns, policy->retry_reserve))
         return deliver(request, CAUSE_RETRY_BUDGET, "too many retries over requests");
 
-    if (word_ns)
-        request->words_obeyed++;
-    else
-        request->backoffs++;
     request->not_before_ns = not_before_ns;
-    request->next_cause = cause;
+    request->next_cause = word->cause;
     /* Own backoff, and another host's word, are waited out before a place is taken, which would lie
      * unused until then.  A wait for our host's word holds its place from the start: the bucket's
      * clock stands still for it. */
-    request->books_late = !word_ns || is_elsewhere;
-    struct metrics *metrics = counters(request);
-    if (metrics)
-        metrics_retry(metrics, cause);
-    return step(GOVERNOR_RETRY, cause, not_before_ns);
+    request->books_late = !word->wait_ns || word->is_elsewhere;
+    count_retry(request, word);
+    return step(GOVERNOR_RETRY, word->cause, not_before_ns);
 }
 
 struct governor_step governor_outcome(struct governor_request *request, const struct outcome *outcome,
@@ -408,20 +427,21 @@ struct governor_step governor_outcome(struct governor_request *request, const st
 {
     const struct policy *policy = request->policy;
     struct metrics *metrics = counters(request);
-    bool is_elsewhere = speaker != NULL;
+    struct classification class = classify(policy, &request->traits, outcome, request->attempts);
+    struct word word = servers_word(policy, outcome, class.is_refusal, now_s);
+
+    word.is_elsewhere = speaker != NULL;
     if (!speaker)
         speaker = spoken_bucket(request);
-    struct classification class = classify(policy, &request->traits, outcome, request->attempts);
-    enum cause cause = outcome->failure == FAILURE_NONE ? CAUSE_BACKOFF : CAUSE_CONNECTION;
-    int64_t word_ns = servers_word_ns(policy, outcome, class.is_refusal, now_s, &cause);
-    int64_t spread_ns = word_ns ? backoff_spread_ns(policy, word_ns, request->governor->random) : 0;
-
     if (outcome->status && request->bucket_count && now_ns >= request->last_sent_ns)
         bucket_note_latency(request->bucket[0], now_ns - request->last_sent_ns);
     if (metrics && class.is_refusal)
-        metrics_refusal(is_elsewhere ? bucket_metrics(speaker) : metrics, outcome->status);
-    if (word_ns && speaker)
-        tell_everyone(request, speaker, word_ns, spread_ns, !class.is_refusal, now_ns);
+        metrics_refusal(word.is_elsewhere ? bucket_metrics(speaker) : metrics, outcome->status);
+    if (word.wait_ns) {
+        word.spread_ns = backoff_spread_ns(policy, word.wait_ns, request->governor->random);
+        if (speaker)
+            tell_everyone(request, speaker, &word, !class.is_refusal, now_ns);
+    }
 
     if (class.verdict == VERDICT_DELIVER)
         return deliver(request, CAUSE_NONE, class.why);
@@ -432,7 +452,7 @@ struct governor_step governor_outcome(struct governor_request *request, const st
             atomic_fetch_add_explicit(&metrics->observed_retries, 1, memory_order_relaxed);
         return deliver(request, CAUSE_NONE, "mode is observe");
     }
-    return retry(request, &class, word_ns, spread_ns, is_elsewhere, cause, now_ns);
+    return retry(request, &class, &word, now_ns);
 }
 
 void governor_end(struct governor_request *request, int64_t now_ns)

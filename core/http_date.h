@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * HTTP-date in its three forms (RFC 9110, section 5.6.7): IMF-fixdate, RFC 850 and asctime.
- * The weekday is not checked against the date (real servers get it wrong); the zone is GMT, UTC or
- * a numeric offset; a two-digit year is the one within 50 years of `now_s`; second 60 is accepted;
+ * The weekday is not checked against the date (real servers get it wrong); the day may have one
+ * digit; the zone is GMT, UTC, a North American name (EST, PDT ...), a numeric offset, or missing,
+ * which is UTC; a two-digit year is the one within 50 years of `now_s`; second 60 is accepted;
  * impossible days are not.  Pure, no locale, thread-safe.
  */
 #ifndef CURTSY_CORE_HTTP_DATE_H

@@ -100,6 +100,12 @@ enum curtsy_key {
     CURTSY_KEY_COUNT
 };
 
+enum match_key {
+#define MATCH_KEY(name, kind, in_force, help) MATCH_KEY_##name,
+#include "core/keys.def"
+    MATCH_KEY_COUNT
+};
+
 enum value_kind {
     KIND_DURATION,
     KIND_RATES,
@@ -124,13 +130,15 @@ struct key {
     enum key_group group;
     enum value_kind kind;
     const char *const *choices; /* KIND_CHOICE: its words, NULL at the end; else NULL */
+    const char *expected;       /* KIND_CHOICE: the same as a phrase ("off, observe or enforce"); else NULL */
     const char *default_text;   /* NULL for a matcher */
     bool in_force;
     const char *help;
-    size_t offset; /* in struct policy or struct settings */
+    size_t offset; /* in struct policy or struct settings; 0 for a matcher */
     size_t size;
 };
 
+extern const struct key match_keys[MATCH_KEY_COUNT];
 extern const struct key policy_keys[POLICY_KEY_COUNT];
 extern const struct key curtsy_keys[CURTSY_KEY_COUNT];
 
@@ -145,9 +153,13 @@ const struct key *keys_find(enum key_group group, const char *name);
 const char *keys_nearest(enum key_group group, const char *name);
 
 /* Parses `text` as a value of `key` into `out` (of key->size bytes).  Texts are kept as the
- * pointer given: the caller hands in memory that lives as long as the value.  "none" and "auto"
- * are taken where the key has them.  Returns NULL, or what was expected. */
+ * pointer given: the caller hands in memory that lives as long as the value.  "none" and "auto" are
+ * taken where they are the key's default; "none" also where a value is a list that may be empty.
+ * Returns NULL, or what was expected. */
 const char *keys_parse_value(const struct key *key, const char *text, void *out);
+
+/* "auto" or "none", where the key takes that word instead of a value; else NULL. */
+const char *keys_special_word(const struct key *key);
 
 /* Prints a value so that it parses to the same one.  Return value as snprintf's. */
 int keys_format_value(const struct key *key, const void *value, char *buffer, size_t size);

@@ -60,7 +60,10 @@ void metrics_refusal(struct metrics *metrics, int status);
 void metrics_giveup(struct metrics *metrics, enum cause cause);
 void metrics_wait(struct metrics *metrics, enum cause cause, int64_t wait_ns);
 
-/* Adds all of `from` to `to` (eviction). */
+/* Adds all of `from` to `to`. */
 void metrics_fold(struct metrics *to, const struct metrics *from);
+
+/* The same, leaving `from` at zero (eviction): each count is moved once, whoever else moves too. */
+void metrics_move(struct metrics *to, struct metrics *from);
 
 #endif

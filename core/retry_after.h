@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Retry-After (RFC 9110, section 10.2.3): delta-seconds or an HTTP-date; tolerated beyond the RFC:
- * a decimal fraction (rounded up to the nanosecond), an RFC 3339 instant, several values (the
- * largest usable one counts), and the millisecond variants retry-after-ms and x-ms-retry-after-ms.
+ * a decimal fraction (rounded up to the nanosecond), a duration ("1m30s", "00:01:30"), an RFC 3339
+ * instant, an epoch (a number from 10^9 up to 10^10 is one in seconds, from 10^12 up to 10^13 one in
+ * milliseconds: as a delta it would be more than 31 years), several values (the largest usable one
+ * counts), and the millisecond variants retry-after-ms and x-ms-retry-after-ms, which come first.
  *
  * A date is read against the response's own Date field where that parses, else against the local
  * clock: a server whose clock is ten minutes off means the same wait.  Past, 0, negative and

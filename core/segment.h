@@ -11,8 +11,9 @@
  * The table is set-associative: a name's hash gives its set, and a bucket is claimed in it by
  * compare-and-swap.  Inserting and evicting can race into two entries for one name (twice the
  * budget); so an inserter scans its set again afterwards, and the lowest index wins.  A set that is
- * full evicts an idle bucket (a full one is the same as an absent one); if none is idle there is no
- * bucket, and the caller goes on with a private one.  Evicted counts are folded into `other`.
+ * full evicts the idle bucket that was looked up longest ago, at least SEGMENT_KEEP_NS (a full one is
+ * the same as an absent one, but a request under way still points to it); if there is none there is
+ * no bucket, and the caller goes on with a private one.  Evicted counts are folded into `other`.
  *
  * Thread-safe and process-safe; no allocation, no system call.
  */
@@ -25,6 +26,7 @@
 #define SEGMENT_SIZE_DEFAULT (UINT64_C(4) << 20)
 #define SEGMENT_SIZE_MIN (UINT64_C(256) << 10)
 #define SEGMENT_SIZE_MAX (UINT64_C(1) << 30)
+#define SEGMENT_KEEP_NS (60 * NS_PER_SECOND)
 
 enum segment_fault {
     SEGMENT_OK,
@@ -41,8 +43,9 @@ struct segment {
     size_t size;
 };
 
-/* Checks the header, setting words that are still 0.  `boot` names this boot (never 0); `seed` is
- * fresh randomness for the jitter and the credential hash, kept if the segment has none yet. */
+/* Checks the header, setting words that are still 0.  `memory` begins at a cache line.  `boot` names
+ * this boot (never 0); `seed` is fresh randomness for the jitter and the keyed hash, kept if the
+ * segment has none yet. */
 enum segment_fault segment_attach(struct segment *segment, void *memory, size_t size, uint64_t boot,
                                   const uint64_t seed[3]);
 
@@ -57,13 +60,16 @@ struct bucket *segment_next(const struct segment *segment, unsigned *cursor);
 
 struct random_source *segment_random(const struct segment *segment);
 
+/* A hash under the segment's own key, the same for all processes, for names and credentials:
+ * SipHash-2-4 (Aumasson and Bernstein, "SipHash: a fast short-input PRF", 2012). */
+uint64_t segment_hash(const struct segment *segment, const void *data, size_t length);
+
 /* Counts of buckets that were evicted. */
 struct metrics *segment_other_metrics(const struct segment *segment);
 
 unsigned segment_capacity(const struct segment *segment); /* buckets */
 
-/* A word bumped when configuration should be read again, and the operator's mode (0: auto, else
- * 1 + enum mode, with the time at which it ends). */
+/* A word bumped when configuration should be read again. */
 uint64_t segment_generation(const struct segment *segment);
 void segment_bump_generation(const struct segment *segment);
 

@@ -8,8 +8,12 @@
 
 #include <stdint.h>
 
-int64_t clock_now_ns(void);    /* CLOCK_BOOTTIME */
-int64_t clock_wall_s(void);    /* seconds since 1970 */
-uint64_t clock_boot_name(void); /* names this boot and time namespace; never 0 */
+int64_t clock_now_ns(void); /* CLOCK_BOOTTIME */
+int64_t clock_wall_s(void); /* seconds since 1970 */
+
+/* Names this boot (the high 32 bits) and time namespace (the low ones), since CLOCK_BOOTTIME means
+ * something else in another of either.  Never 0.  Two small /proc reads the first time. */
+uint64_t clock_boot_name(void);
+#define CLOCK_BOOT_UNKNOWN UINT64_C(1) /* no /proc: share no memory with others */
 
 #endif

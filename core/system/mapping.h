@@ -8,8 +8,10 @@
  * root); its space is really allocated before it is mapped (posix_fallocate: a full tmpfs would
  * otherwise be SIGBUS later), unless RLIMIT_FSIZE forbids it (which would be SIGXFSZ).  The file
  * must be a regular one, of this user or root, not writable by others than its mode was meant to
- * allow, and of the full size.  Descriptors are closed again at once (and never 0, 1 or 2 for even
- * a moment); nothing is unlinked, but for a segment of an earlier boot, which is replaced.
+ * allow, and of the full size; one that a process left short by dying between making and allocating
+ * it is grown by whoever opens it next.  Descriptors are closed again at once, and moved up first
+ * if they came out as 0, 1 or 2; nothing is unlinked, but for a segment of an earlier boot, which is
+ * replaced.  errno is preserved by all functions.
  */
 #ifndef CURTSY_CORE_SYSTEM_MAPPING_H
 #define CURTSY_CORE_SYSTEM_MAPPING_H

@@ -9,12 +9,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* pid (low 32 bits) and start time (a 32-bit mix with the pid namespace): names a process over pid
- * reuse.  Never 0.  Computed anew after fork.  One small /proc read the first time. */
+/* pid (low 32 bits), start time and pid namespace (16 bits of each): names a process over pid reuse.
+ * Never 0.  Computed anew after fork.  One small /proc read the first time. */
 uint64_t process_self(void);
 
-/* True only when it is proven: no such pid, or its start time differs; an owner of another pid
- * namespace is never proven dead. */
+/* True only when it is proven: no such pid, a zombie, or its start time differs; an owner of another
+ * pid namespace is never proven dead. */
 bool process_is_dead(uint64_t owner);
 
 /* Basename of the executable, or of the script when the executable is a known interpreter
