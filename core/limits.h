@@ -9,7 +9,10 @@
  *     B - 1 + ceil(r (W + delta)) <= N
  *
  * with r = quota x (1 - headroom) / W and B = headroom x quota - r delta, at least 1.  Where B is
- * clamped to 1 (headrooms under about 9 %), r is cut until the rule holds.  Rates are rounded down.
+ * clamped to 1 (headrooms under about 9 %), r is cut until the rule holds.  For N = 1, r is the most
+ * that the rule allows, 1/(W + delta), whatever the headroom.  Rates are rounded down, and the rule
+ * holds for the whole numbers in which the bucket counts.  A plain rate has no published quota to
+ * keep: its burst is 1 unless one is given.
  * Pure functions, thread-safe.
  */
 #ifndef CURTSY_CORE_LIMITS_H
@@ -40,7 +43,8 @@ struct limits {
  * breaks the rule above. */
 void limits_from_policy(const struct policy *policy, struct limits *out, bool *breaks_quota);
 
-/* The most requests that any half-open window of `length_ns` can hold under this limit. */
+/* The most requests that any half-open window of `length_ns` can hold under this limit, however the
+ * units of the virtual clock fall. */
 uint64_t limit_most_in_window(const struct limit *limit, int64_t length_ns);
 
 /* Nanoseconds between two requests at the limit's rate, rounded up. */
