@@ -45,20 +45,20 @@ struct host_pattern {
 };
 
 struct section {
-    const char *name;  /* as written between the brackets, for messages */
+    const char *name;  /* what is between the brackets; the same for every spelling of one host */
     const char *label; /* of [host "label"], or NULL */
-    struct origin origin;
-    unsigned order; /* position over all layers: later wins between equals */
+    struct origin origin; /* of its first header; file NULL for the built-in [default] */
+    unsigned order;       /* of its last header over all layers: later wins between equals */
 
     struct host_pattern *patterns; /* the header's own first, then `hosts`; empty for [default] */
     unsigned pattern_count;
-    bool groups_hosts; /* `hosts` was given: all of the patterns share one bucket */
-    const char *path;  /* "/v1/search", `*` within a segment; NULL: every path */
-    const char *const *methods; /* upper case, NULL-terminated; NULL: every method */
+    bool groups_hosts;           /* `hosts` was given: all of the patterns share one bucket */
+    const char *path;            /* "/v1/search", `*` within a segment; NULL: every path */
+    const char *const *methods;  /* upper case, NULL-terminated; NULL: every method */
     const char *const *programs; /* NULL-terminated; an entry may begin with '!'; NULL: every one */
-    int credential; /* enum credential_match, or -1: either */
+    int credential;              /* enum credential_match, or -1: either */
 
-    struct policy values;                   /* only the fields whose `set` is true mean something */
+    struct policy values; /* only the fields whose `set` is true mean something */
     bool set[POLICY_KEY_COUNT];
     struct origin origins[POLICY_KEY_COUNT];
 };
@@ -78,7 +78,8 @@ struct config_builder;
 struct config_builder *config_builder_new(diagnostic_sink *sink, void *sink_context);
 
 /* Adds one layer's text; later layers win key by key.  `file` names it in messages.  The same
- * section in two layers is one section.  False when out of memory. */
+ * section in two layers is one section; quota and rate, which exclude each other, win as one.  False
+ * when out of memory. */
 bool config_builder_add(struct config_builder *builder, const char *file, const char *text, size_t length);
 
 /* The result, or NULL when out of memory; the builder is freed either way. */
