@@ -63,6 +63,9 @@ struct bucket_world {
     int64_t (*clock_ns)(void); /* reads the clock anew right before publishing; NULL: now_ns will do */
 };
 
+/* No timer is more exact than this: a smaller jitter_ns is read as this. */
+#define BUCKET_JITTER_MIN_NS (2 * NS_PER_MS)
+
 /* A booked place in the queue of a bucket: one position a limit.  A limit keeps its column while
  * its window is in force, whatever becomes of the others. */
 struct bucket_slot {
