@@ -38,11 +38,14 @@ struct log_record {
 
 /* One line with its line end; returns its length.  Text:
  *   curtsy[PID] program: event endpoint: 429, attempt 2, waiting 2s (retry_after): message
- * Control characters are replaced by '?'; JSON is valid whatever the texts hold. */
+ * Control characters and what is not UTF-8 are replaced by '?'; JSON is valid whatever the texts
+ * hold.  What does not fit is cut.  size: at least 4, for a line that is one. */
 size_t log_format_line(const struct log_record *record, enum log_format format, char *buffer, size_t size);
 
 /* "METHOD host/path" with identifiers folded to '*': segments that are numeric, hexadecimal of 8 or
- * more, UUIDs, longer than 32, or hold an '@' or '%'; at most 6 segments; never query or userinfo. */
+ * more, UUIDs, longer than 32, letters and digits mixed of 16 or more (web hooks carry their secret
+ * so), or hold an '@', '%' or '='; at most 6 segments, then "/..."; never query or userinfo.
+ * Returns its length; it is cut to fit. */
 size_t log_endpoint(const char *method, const char *host, const char *path, char *buffer, size_t size);
 
 #endif
