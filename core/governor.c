@@ -187,21 +187,27 @@ static struct governor_step wait_until(struct governor_request *request, int64_t
     return step(GOVERNOR_WAIT, request->wait_cause, until_ns);
 }
 
+/* Without an attempt there is no response to hand over, only an error that cost nothing: a loop
+ * around it would spin.  So it comes at once the first time, and then once a second. */
+static int64_t time_to_refuse(const struct governor_request *request, int64_t now_ns)
+{
+    int64_t last_ns = bucket_note_refusal(spoken_bucket(request), now_ns);
+    int64_t at_ns = now_ns;
+    if (last_ns > 0 && last_ns <= now_ns && now_ns - last_ns < REFUSAL_SPACING_NS)
+        at_ns = last_ns + REFUSAL_SPACING_NS;
+    return at_ns < request->deadline_ns ? at_ns : request->deadline_ns;
+}
+
 static struct governor_step refuse(struct governor_request *request, enum cause cause, int64_t until_ns, int64_t now_ns)
 {
     give_places_back(request);
-    /* Without an attempt there is no response to hand over, only an error that cost nothing: a loop
-     * around it would spin.  With one, the program gets its response at once. */
-    if (cause == CAUSE_MAX_WAIT && !request->refuse_at_ns && request->bucket_count) {
-        int64_t last_ns = bucket_note_refusal(spoken_bucket(request), now_ns);
-        request->refuse_at_ns = now_ns;
-        if (last_ns > 0 && last_ns <= now_ns && now_ns - last_ns < REFUSAL_SPACING_NS)
-            request->refuse_at_ns = last_ns + REFUSAL_SPACING_NS;
-        if (request->refuse_at_ns > request->deadline_ns)
-            request->refuse_at_ns = request->deadline_ns;
+    if (cause == CAUSE_MAX_WAIT && request->bucket_count) {
+        if (!request->refuse_at_ns)
+            request->refuse_at_ns = time_to_refuse(request, now_ns);
+        if (now_ns < request->refuse_at_ns)
+            return wait_until(request, request->refuse_at_ns, now_ns);
+        bucket_note_refusal(spoken_bucket(request), now_ns);
     }
-    if (cause == CAUSE_MAX_WAIT && now_ns < request->refuse_at_ns)
-        return wait_until(request, request->refuse_at_ns, now_ns);
     end_wait(request, now_ns);
     count_giveup(request, cause);
     return step(GOVERNOR_REFUSE, cause, until_ns);

@@ -33,6 +33,13 @@ static bool may_say(struct pacer *pacer, int64_t now_ns, unsigned *left_out)
     return true;
 }
 
+/* For people: whole seconds once it is ten or more. */
+static int64_t rounded(int64_t wait_ns)
+{
+    int64_t unit_ns = wait_ns >= 10 * NS_PER_SECOND ? NS_PER_SECOND : 10 * NS_PER_MS;
+    return wait_ns > 0 ? (wait_ns + unit_ns / 2) / unit_ns * unit_ns : 0;
+}
+
 static void say(const struct governed *governed, struct pacer *pacer, struct log_record *record, const char *why)
 {
     char endpoint[512];
@@ -43,6 +50,7 @@ static void say(const struct governed *governed, struct pacer *pacer, struct log
         return;
     log_endpoint(governed->method, governed->target.host, governed->target.path, endpoint, sizeof endpoint);
     record->endpoint = endpoint;
+    record->wait_ns = rounded(record->wait_ns);
     if (left_out)
         snprintf(message, sizeof message, "%s%sand %u more", why ? why : "", why ? "; " : "", left_out);
     else if (why)
