@@ -43,40 +43,49 @@ help:
 	@echo 'make lint            clang-format, clang-tidy, shellcheck, manual pages'
 	@echo 'make install         PREFIX= DESTDIR= ;  make uninstall'
 
+# V=1 shows the commands themselves.
+ifneq ($(V),1)
+say = @echo '  $(1)';
+endif
+
 $(BUILD)/%.o: %.c
 	@mkdir -p $(@D)
-	$(compile) -c -o $@ $<
+	$(call say,compile $<)$(compile) -c -o $@ $<
 
 # Only the members that a program needs are taken from it.
 $(BUILD)/libcore.a: $(call objects,$(CORE_SOURCES))
 	@rm -f $@
-	ar rcs $@ $^
+	$(call say,archive $@)ar rcs $@ $^
 
 # inih is the packaged static library: nothing but libc is needed at run time.
 $(BUILD)/libcurtsy.so: $(call objects,$(SHIM_SOURCES)) $(BUILD)/libcore.a shim/exports.map
-	$(CC) -shared $(SANITIZE) $(LDFLAGS) -Wl,--version-script=shim/exports.map -Wl,-z,relro,-z,now,-z,nodelete \
+	$(call say,link $@)$(CC) -shared $(SANITIZE) $(LDFLAGS) -Wl,--version-script=shim/exports.map -Wl,-z,relro,-z,now,-z,nodelete \
 	  -Wl,--no-undefined -Wl,--as-needed -Wl,-soname,libcurtsy.so -o $@ $(call objects,$(SHIM_SOURCES)) \
 	  $(BUILD)/libcore.a -l:libinih.a
 
 $(BUILD)/curtsy: $(call objects,$(TOOL_SOURCES)) $(BUILD)/libcore.a
-	$(CC) $(SANITIZE) $(LDFLAGS) -o $@ $^ -l:libinih.a -ljansson
+	$(call say,link $@)$(CC) $(SANITIZE) $(LDFLAGS) -o $@ $^ -l:libinih.a -ljansson
 
 $(BUILD)/tests/%: tests/%.c $(BUILD)/libcore.a
 	@mkdir -p $(@D)
-	$(compile) -o $@ $< $(BUILD)/libcore.a $(LDFLAGS) -l:libinih.a -lcmocka -lm -lpthread
+	$(call say,build $@)$(compile) -o $@ $< $(BUILD)/libcore.a $(LDFLAGS) -l:libinih.a -lcmocka -lm -lpthread
 
 $(BUILD)/victims/%: tests/victims/%.c
 	@mkdir -p $(@D)
-	$(CC) -std=gnu11 -O2 -g -w -MMD -MP -o $@ $< -lcurl -lpthread -ldl
+	$(call say,build $@)$(CC) -std=gnu11 -O2 -g -w -MMD -MP -o $@ $< -lcurl -lpthread -ldl
 $(BUILD)/victims/%: tests/victims/%.cc
 	@mkdir -p $(@D)
-	$(CXX) -O2 -g -w -MMD -MP -o $@ $< -lcurl -lpthread -ldl
+	$(call say,build $@)$(CXX) -O2 -g -w -MMD -MP -o $@ $< -lcurl -lpthread -ldl
 
 $(BUILD)/fuzz/replay_%: tests/fuzz/fuzz_%.c tests/fuzz/replay.c $(BUILD)/libcore.a
 	@mkdir -p $(@D)
-	$(compile) -o $@ $< tests/fuzz/replay.c $(BUILD)/libcore.a $(LDFLAGS) -l:libinih.a
+	$(call say,build $@)$(compile) -o $@ $< tests/fuzz/replay.c $(BUILD)/libcore.a $(LDFLAGS) -l:libinih.a
 
-tests-built: all $(UNIT_TESTS) $(STRESS_TESTS) $(VICTIMS) $(addprefix $(BUILD)/fuzz/replay_,$(FUZZ_NAMES))
+# A libcurl whose inner calls cannot be seen from outside.
+$(BUILD)/symbolic/libcurl.so.4: tests/symbolic-libcurl.sh
+	$(call say,link $@)CC='$(CC)' sh $< $@
+
+tests-built: all $(BUILD)/symbolic/libcurl.so.4 $(UNIT_TESTS) $(STRESS_TESTS) $(VICTIMS) $(addprefix $(BUILD)/fuzz/replay_,$(FUZZ_NAMES))
 
 check: check-unit check-fuzz-seeds check-stress check-integration
 
@@ -111,11 +120,17 @@ fuzz: $(addprefix $(BUILD)/fuzz/fuzz_,$(FUZZ_NAMES))
 demo: all
 	@$(PYTHON) tools/demo/demo.py --build $(abspath $(BUILD))
 
+$(BUILD)/bench/%: tools/bench/%.c
+	@mkdir -p $(@D)
+	$(CC) -std=gnu11 -O2 -g -MMD -MP -o $@ $< -lcurl
+bench: all $(BUILD)/bench/keepalive
+	@$(PYTHON) tools/bench/bench.py --build $(abspath $(BUILD))
+
 clean:
 	rm -rf $(BUILD)
 
 -include tools/install.mk
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
 
-.PHONY: all help tests-built check check-unit check-fuzz-seeds check-stress check-integration check-asan check-tsan fuzz demo clean
+.PHONY: all help tests-built check check-unit check-fuzz-seeds check-stress check-integration check-asan check-tsan fuzz demo bench clean
 .SECONDARY:
