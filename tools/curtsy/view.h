@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * View: the segment that a subcommand looks at, and the line that each view begins with: which
+ * segment, whose it is, and who shares it.
+ */
+#ifndef CURTSY_TOOLS_VIEW_H
+#define CURTSY_TOOLS_VIEW_H
+
+#include "core/config.h"
+#include "core/segment.h"
+#include "core/system/config_files.h"
+#include "core/system/mapping.h"
+
+#include <jansson.h>
+#include <limits.h>
+
+struct view {
+    char name[PATH_MAX];
+    char error[2 * PATH_MAX]; /* why there is no segment */
+    bool is_open;
+    struct mapping mapping;
+    struct segment segment;
+    char owner[64];
+    char scope[128];
+};
+
+/* Looks for the segment that programs started from here would use: `option` (--segment, may be
+ * NULL), else CURTSY_SEGMENT, else the configuration's, else the user's own.  It is not made: if
+ * there is none, is_open is false, and owner is who would own it. */
+void view_open(struct view *view, const char *option, const struct environment *environment,
+               const struct config *config);
+void view_close(struct view *view);
+
+/* "segment NAME, owned by OWNER, shared by SCOPE", and "(not there yet)" behind a NAME that is not. */
+void view_print(const struct view *view);
+
+/* The same as fields of a JSON document: segment, owner, scope. */
+json_t *view_json(const struct view *view);
+
+#endif
