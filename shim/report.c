@@ -84,7 +84,8 @@ void report_outcome(const struct governed *governed, const struct governor_step 
 {
     const struct governor_request *request = &governed->request;
     int status = governed->gate.status;
-    bool gave_up = step->action == GOVERNOR_DELIVER && is_give_up(step->cause);
+    /* A host that cannot be reached is not ours to complain about: the program gets its error. */
+    bool gave_up = step->action == GOVERNOR_DELIVER && is_give_up(step->cause) && status;
     if (step->action != GOVERNOR_RETRY && step->cause == CAUSE_NONE && status != 429)
         return;
     char why[96];

@@ -15,13 +15,13 @@ handle = pycurl.Curl()
 handle.setopt(pycurl.URL, sys.argv[1])
 handle.setopt(pycurl.WRITEDATA, body)
 handle.perform()
-print(handle.getinfo(pycurl.RESPONSE_CODE), body.getvalue().decode(), pycurl.version.split()[1])
+print(handle.getinfo(pycurl.RESPONSE_CODE), body.getvalue().decode(), pycurl.version)
 """
 
 
 def counted(curtsy):
     (bucket,) = curtsy.status()["buckets"]
-    return bucket["requests_total"], bucket["attempts_total"]
+    return bucket["curtsy_requests_total"], bucket["curtsy_attempts_total"]
 
 
 @pytest.fixture

@@ -118,14 +118,15 @@ def print_table(runs, paint):
 
 def print_arrivals(runs, paint, width=44):
     """A bar a second; the quota is the line that no bar should cross."""
-    most = max([QUOTA, *(count for run in runs for count in run.per_second)])
+    most = min(3 * QUOTA, max([QUOTA, *(count for run in runs for count in run.per_second)]))
     line = round(QUOTA * width / most)
     for run in runs:
         print(f"\n{paint.bold}{run.title}{paint.end}: requests that arrived in each second "
               f"(| is the quota, {QUOTA})")
         for second, count in enumerate(run.per_second):
-            length = round(count * width / most)
+            length = min(width, round(count * width / most))
             bar = "".join("#" if i < length else "|" if i == line else " " for i in range(max(line + 1, length)))
+            bar += ">" if count > most else ""
             colour = paint.red if count > QUOTA else paint.green
             print(f"  {second:3} s {count:4} {colour}{bar}{paint.end}")
 
