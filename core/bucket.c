@@ -18,6 +18,7 @@
 #define SWAP_TRIES 1000
 #define READ_TRIES 100
 #define PUBLISH_TRIES 250
+#define ORDER_TRIES 100
 
 #define INDEX_BITS 8 /* of the published word; the generation is above */
 
@@ -253,11 +254,36 @@ static uint64_t take_place(_Atomic uint64_t *word, uint64_t clock)
     return add(shared_add(word, TOKEN_ONE), TOKEN_ONE);
 }
 
+static void take_places(struct bucket *bucket, const struct picture *picture, int64_t now_ns, struct bucket_slot *slot)
+{
+    slot->columns = 0;
+    slot->booked = true;
+    for (unsigned i = 0; i < picture->count; i++) {
+        const struct view *view = &picture->view[i];
+        uint64_t clock = clock_at(view, picture->start_ns, now_ns);
+        slot->clock[view->column] = clock;
+        slot->tat[view->column] = take_place(&bucket->tat[view->column], clock);
+        slot->columns |= 1u << view->column;
+    }
+}
+
+/* Nobody has come after us in the first queue by the time that we stand in all of them: then who is
+ * behind us there is behind us in each.  And who is before us there, but not in each, finds that we
+ * have come after him. */
+static bool is_in_order(const struct bucket *bucket, const struct picture *picture, const struct bucket_slot *slot)
+{
+    unsigned first = picture->count ? picture->view[0].column : 0;
+    return picture->count < 2 || shared_load(&bucket->tat[first]) == slot->tat[first];
+}
+
 /*
  * A process that sleeps anywhere in here does no harm: now_ns is older than the record that is
  * read, so the clock that it computes is never ahead of the true one, and tat is never pushed ahead
  * by a record that has been replaced.  The slot that it comes home with is old by then, and
  * bucket_check sees that.
+ *
+ * Several limits are several queues, and the order must be the same in all of them: a place that is
+ * used late because of the other queue is harmless only if everybody behind it is delayed as much.
  */
 void bucket_book(struct bucket *bucket, int64_t now_ns, struct bucket_slot *slot)
 {
@@ -265,15 +291,11 @@ void bucket_book(struct bucket *bucket, int64_t now_ns, struct bucket_slot *slot
     now_ns = not_negative(now_ns);
     read_picture(bucket, &picture);
     slot->booked_ns = now_ns;
-    slot->columns = 0;
-    for (unsigned i = 0; i < picture.count; i++) {
-        const struct view *view = &picture.view[i];
-        uint64_t clock = clock_at(view, picture.start_ns, now_ns);
-        slot->clock[view->column] = clock;
-        slot->tat[view->column] = take_place(&bucket->tat[view->column], clock);
-        slot->columns |= 1u << view->column;
+    take_places(bucket, &picture, now_ns, slot);
+    for (int i = 0; i < ORDER_TRIES && !is_in_order(bucket, &picture, slot); i++) {
+        bucket_cancel(bucket, slot);
+        take_places(bucket, &picture, now_ns, slot);
     }
-    slot->booked = true;
 }
 
 static bool is_counted(const struct bucket_slot *slot, const struct view *view)
@@ -288,12 +310,15 @@ static bool is_counted(const struct bucket_slot *slot, const struct view *view)
  * time too, since the clock of a slow limit moves in steps.
  *
  * Why it matters: let a_k be the time at which the k-th could go at the earliest.  In each limit
- * tat_k >= v(a_k) + 1 and v(a_k) >= tat_k - burst, and tat grows by 1 from place to place, so
- * k..m can go within burst + v(a_m) - v(a_k).  Nobody is seen to go before a_k, nor later than
- * a_k + jitter; so any window of length L sees at most burst + rate x (L + jitter).  With several
- * limits a_k is the latest of them, and the same holds in each while longer windows have lower
- * rates: places delayed by another limit are spaced by its rate, or are owed to a queue that all of
- * them stand in.
+ * tat_k >= v(a_k) + 1 and v(a_k) >= tat_k - burst, and tat grows by 1 from place to place, so that
+ * m - k + 1 <= burst + v(a_m) - v(a_k).  Nobody is seen to go before a_k, nor later than a_k +
+ * jitter; so any window of length L sees at most burst + rate x (L + jitter).
+ *
+ * With several limits a_k is the latest of them, and the same holds in each while longer windows
+ * have lower rates.  In the faster one: those who are delayed by the slower come spaced by the
+ * slower rate, and the first who is not counts as above.  In the slower one: who is delayed by the
+ * faster queue since it was last empty has as many before him there as here, so by the time that he
+ * may go the slower clock has not gained more than those have taken, and tat_k >= v(a_k) + 1 still.
  */
 static bool is_late(const struct picture *picture, const struct bucket_slot *slot, int64_t now_ns)
 {

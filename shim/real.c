@@ -7,8 +7,9 @@
  * first), so there the next definition after ours is right.  What is left (an object that is not
  * linked with libcurl and relies on the program's) gets the next one too, or any that is loaded.
  *
- * Every answer is kept in a small table by the caller's object, written once with
- * compare-and-swap.  The library found is pinned: its code is called for as long as we are there.
+ * Every answer is kept in a small table by the place of the call: a look-up is a load and a
+ * compare, which matters, since libcurl's own inner calls come through here too.  The library found
+ * is pinned: its code is called for as long as we are there.
  */
 #include "shim/real.h"
 
@@ -21,7 +22,8 @@
 #include <string.h>
 
 #define LIBRARIES_MAX 16
-#define CALLERS 64 /* a power of two */
+#define CALL_SITES 1024 /* a power of two */
+#define SITE_PROBES 8
 
 struct library {
     _Atomic(const void *) base; /* its load address; NULL: free */
@@ -29,13 +31,12 @@ struct library {
     struct real real;
 };
 
-struct caller {
-    _Atomic(const void *) base; /* of the calling object */
-    _Atomic(struct library *) library;
-};
+/* One word holds both, so that a reader never sees one's address with another's library: the
+ * library's number above the 48 bits of a user-space address. */
+#define ADDRESS_BITS 48
+static _Atomic uint64_t call_sites[CALL_SITES];
 
 static struct library libraries[LIBRARIES_MAX];
-static struct caller callers[CALLERS];
 
 static const struct link_map *object_of(const void *address)
 {
@@ -176,33 +177,32 @@ static struct library *resolve(const struct link_map *caller)
     return library;
 }
 
-static struct caller *caller_slot(const void *base)
+static uint64_t packed(uint64_t address, const struct library *library)
 {
-    size_t first = ((uintptr_t)base >> 4) * UINT64_C(0x9E3779B97F4A7C15) >> 58;
-    for (size_t i = 0; i < CALLERS; i++) {
-        struct caller *caller = &callers[(first + i) % CALLERS];
-        const void *owner = atomic_load_explicit(&caller->base, memory_order_acquire);
-        if (owner == base)
-            return caller;
-        if (!owner && atomic_compare_exchange_strong(&caller->base, &owner, base))
-            return caller;
-        if (owner == base)
-            return caller;
-    }
-    return NULL;
+    return (uint64_t)(library - libraries + 1) << ADDRESS_BITS | address;
 }
 
 const struct real *real_of_caller(const void *return_address)
 {
-    const struct link_map *map = object_of(return_address);
-    struct caller *caller = map ? caller_slot(map) : NULL;
-    struct library *library = caller ? atomic_load_explicit(&caller->library, memory_order_acquire) : NULL;
-    if (!library) {
-        library = resolve(map);
-        if (caller && library)
-            atomic_store_explicit(&caller->library, library, memory_order_release);
+    uint64_t address = (uint64_t)(uintptr_t)return_address;
+    size_t first = (address ^ address >> 9) % CALL_SITES;
+    _Atomic uint64_t *free_site = &call_sites[first];
+    for (size_t i = 0; i < SITE_PROBES; i++) {
+        _Atomic uint64_t *site = &call_sites[(first + i) % CALL_SITES];
+        uint64_t known = atomic_load_explicit(site, memory_order_acquire);
+        if (known << (64 - ADDRESS_BITS) == address << (64 - ADDRESS_BITS) && known)
+            return &libraries[(known >> ADDRESS_BITS) - 1].real;
+        if (!known) {
+            free_site = site;
+            break;
+        }
     }
-    return library ? &library->real : NULL;
+    struct library *library = resolve(object_of(return_address));
+    if (!library)
+        return NULL;
+    if (address >> ADDRESS_BITS == 0)
+        atomic_store_explicit(free_site, packed(address, library), memory_order_release);
+    return &library->real;
 }
 
 bool real_caller_is_libcurl(const void *return_address)

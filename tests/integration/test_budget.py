@@ -53,9 +53,11 @@ def run_for(seconds):
 def judge(up, rate, most=100, window=1.0):
     """No window too full; the share of the pace that was used."""
     times = up.times()
-    assert max_in_window(times, window) <= most
     span = (times[-1] - times[0]) / 1e9
-    return (len(times) - 1) / (rate * span)
+    used = (len(times) - 1) / (rate * span)
+    print(f"{len(times)} requests in {span:.1f} s, {used:.2%} of {rate}/s, at most {max_in_window(times, window)} in {window} s")
+    assert max_in_window(times, window) <= most
+    return used
 
 
 @pytest.mark.alone

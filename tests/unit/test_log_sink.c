@@ -30,6 +30,8 @@
 
 #include <cmocka.h>
 
+#define ALARM_S 120
+
 static char directory[] = "/tmp/curtsy-log-sink-XXXXXX";
 static char log_path[PATH_MAX];
 static int report_fd = -1; /* where a child says what went wrong: its descriptor 2 is under test */
@@ -50,7 +52,7 @@ static void run(void (*child)(void))
     pid_t pid = fork();
     assert_true(pid >= 0);
     if (pid == 0) {
-        alarm(120);
+        alarm(ALARM_S);
         child();
         _exit(0);
     }
@@ -573,6 +575,7 @@ static void start_writers(pid_t pids[WRITERS])
         pids[i] = fork();
         EXPECT(pids[i] >= 0);
         if (pids[i] == 0) {
+            alarm(ALARM_S);
             write_lines(i);
             _exit(0);
         }
@@ -616,20 +619,45 @@ IN_A_CHILD(test_many_processes_into_one_pipe)
     EXPECT(count_whole_lines(all_lines, length) > 0);
 }
 
-/* Nobody reads while they write: those who find it full must not wait for room that another has
- * just taken. */
-IN_A_CHILD(test_many_processes_into_a_pipe_that_fills)
+/* A pipe of one page, and lines of which it holds three or four: each round, all writers find it
+ * empty at about the same moment, and not all of them find room.  None may wait for it, since nobody
+ * reads before all are through. */
+#define ROUNDS 500
+
+static pthread_barrier_t round_begins, round_ends;
+
+static void *thread_writes_every_round(void *unused)
 {
-    pid_t pids[WRITERS];
+    char message[900];
+    memset(message, 'x', sizeof(message) - 1);
+    message[sizeof(message) - 1] = '\0';
+    (void)unused;
+    for (int i = 0; i < ROUNDS; i++) {
+        pthread_barrier_wait(&round_begins);
+        say(message);
+        pthread_barrier_wait(&round_ends);
+    }
+    return NULL;
+}
+
+IN_A_CHILD(test_many_threads_for_the_last_room_in_a_pipe)
+{
+    pthread_t threads[WRITERS];
     int reader = pipe_as_stderr();
-    EXPECT(fcntl(reader, F_SETPIPE_SZ, 16384) > 0);
+    EXPECT(fcntl(reader, F_SETPIPE_SZ, 4096) == 4096);
     log_sink_open(LOG_WARN, LOG_TEXT, NULL, "prog");
-    start_writers(pids);
-    end_writers(pids);
-    close(STDERR_FILENO);
-    ssize_t length = read(reader, all_lines, sizeof(all_lines));
-    EXPECT(length > 0);
-    EXPECT(count_whole_lines(all_lines, (size_t)length) > 0);
+    pthread_barrier_init(&round_begins, NULL, WRITERS + 1);
+    pthread_barrier_init(&round_ends, NULL, WRITERS + 1);
+    for (int i = 0; i < WRITERS; i++)
+        EXPECT(pthread_create(&threads[i], NULL, thread_writes_every_round, NULL) == 0);
+    for (int i = 0; i < ROUNDS; i++) {
+        pthread_barrier_wait(&round_begins);
+        pthread_barrier_wait(&round_ends);
+        ssize_t length = read(reader, all_lines, sizeof(all_lines));
+        EXPECT(length > 0 && all_lines[length - 1] == '\n');
+    }
+    for (int i = 0; i < WRITERS; i++)
+        pthread_join(threads[i], NULL);
 }
 
 static void *thread_writes_lines(void *number)
@@ -725,7 +753,7 @@ int main(void)
         cmocka_unit_test(test_the_programs_own_sigxfsz),
         cmocka_unit_test(test_many_processes_into_one_file),
         cmocka_unit_test(test_many_processes_into_one_pipe),
-        cmocka_unit_test(test_many_processes_into_a_pipe_that_fills),
+        cmocka_unit_test(test_many_threads_for_the_last_room_in_a_pipe),
         cmocka_unit_test(test_many_threads_into_one_file),
         cmocka_unit_test(test_cancellation_is_not_taken_here),
     };

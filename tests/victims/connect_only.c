@@ -25,7 +25,10 @@ int main(int argc, char **argv)
     curl_easy_setopt(easy, CURLOPT_CONNECT_ONLY, 1L);
     printf("connect %d\n", (int)curl_easy_perform(easy));
     curl_easy_getinfo(easy, CURLINFO_ACTIVESOCKET, &socket);
-    printf("send %d\n", (int)curl_easy_send(easy, request, sizeof request - 1, &length));
+    CURLcode sent = curl_easy_send(easy, request, sizeof request - 1, &length);
+    printf("send %d\n", (int)sent);
+    if (sent != CURLE_OK)
+        return 1;
     struct pollfd readable = {socket, POLLIN, 0};
     CURLcode result = CURLE_AGAIN;
     while (result == CURLE_AGAIN && poll(&readable, 1, 20000) == 1)
