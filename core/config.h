@@ -45,8 +45,8 @@ struct host_pattern {
 };
 
 struct section {
-    const char *name;  /* what is between the brackets; the same for every spelling of one host */
-    const char *label; /* of [host "label"], or NULL */
+    const char *name;     /* what is between the brackets; the same for every spelling of one host */
+    const char *label;    /* of [host "label"], or NULL */
     struct origin origin; /* of its first header; file NULL for the built-in [default] */
     unsigned order;       /* of its last header over all layers: later wins between equals */
 

@@ -339,7 +339,7 @@ static struct word servers_word(const struct policy *policy, const struct outcom
                                 int64_t now_s)
 {
     struct word word = {.cause = outcome->failure == FAILURE_NONE ? CAUSE_BACKOFF : CAUSE_CONNECTION};
-    if (!outcome->headers || outcome->from_proxy || outcome->headers->count == 0)
+    if (!outcome->headers || outcome->from_proxy || !headers_say_something(outcome->headers))
         return word;
     if (is_refusal && policy->retry_after == RETRY_AFTER_OBEY) {
         struct retry_after given = retry_after_read(outcome->headers, now_s);

@@ -26,11 +26,18 @@ struct headers {
     unsigned count;
     unsigned used;
     unsigned dropped;
+    unsigned times; /* of the fields, those that only tell time: Date, Age */
     struct header_field field[HEADERS_FIELDS];
     char text[HEADERS_BYTES];
 };
 
 void headers_clear(struct headers *headers);
+
+/* Is there any field that could say something about a limit or a wait? */
+static inline bool headers_say_something(const struct headers *headers)
+{
+    return headers->count > headers->times;
+}
 
 /* `line` is one field line, "Name: value", with or without its line end.  Anything else (status
  * line, blank line, folded line) is ignored. */

@@ -59,8 +59,8 @@ enum log_format { LOG_TEXT, LOG_JSON };
 #define KEY_TYPE_BOOL bool
 #define KEY_TYPE_STATUSES struct status_set
 #define KEY_TYPE_ERRORS uint32_t
-#define KEY_TYPE_TEXT const char * /* NULL: none or auto */
-#define KEY_TYPE_NAME const char * /* one header name; NULL: auto */
+#define KEY_TYPE_TEXT const char *  /* NULL: none or auto */
+#define KEY_TYPE_NAME const char *  /* one header name; NULL: auto */
 #define KEY_TYPE_NAMES const char * /* names with commas; NULL: none */
 #define KEY_TYPE_CHOICE_PROFILE enum profile
 #define KEY_TYPE_CHOICE_MODE enum mode

@@ -34,7 +34,7 @@ struct limit {
 };
 
 struct limits {
-    unsigned count; /* 0: unlimited */
+    unsigned count;               /* 0: unlimited */
     struct limit item[RATES_MAX]; /* the longest window first */
 };
 

@@ -32,8 +32,8 @@ struct log_record {
     int status;           /* 0: none */
     unsigned attempt;     /* 0: none */
     enum cause cause;
-    int64_t wait_ns;      /* 0: none */
-    const char *message;  /* may be NULL */
+    int64_t wait_ns;     /* 0: none */
+    const char *message; /* may be NULL */
 };
 
 /* One line with its line end; returns its length.  Text:

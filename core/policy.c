@@ -299,7 +299,9 @@ static void collect_key(const struct policy_index *index, const char *key, const
 
 static void collect(const struct config *config, const struct policy_target *target, struct resolved_policy *out)
 {
-    collect_key(config->index, target->host, target, out);
+    /* A host that begins with a dot is none, and must not be taken for a wildcard's key. */
+    if (target->host[0] != '.')
+        collect_key(config->index, target->host, target, out);
     for (const char *dot = strchr(target->host, '.'); dot != NULL; dot = strchr(dot + 1, '.'))
         if (dot != target->host)
             collect_key(config->index, dot, target, out);

@@ -13,9 +13,12 @@
  *   5. programs named (not only excluded), then excluded, then every program;
  *   6. credential named;
  *   7. the later one in the layers' order.
- * So quota and rate, which exclude each other, are taken from the more specific of the two.
+ * quota and rate exclude each other and count as one key: who sets either of them has said what the
+ * limit is, so that `quota = none` lifts a rate that would be inherited.
  *
- * `*.example.com` matches one or more labels before .example.com, and not example.com itself.
+ * `*.example.com` matches one or more labels before .example.com, and not example.com itself.  A path
+ * matches up to a segment's boundary; a `*` in it stands for any characters within one segment, and
+ * for none.
  *
  * Read-only on the config: thread-safe.  No allocation in policy_resolve.
  */
@@ -41,7 +44,9 @@ struct policy_target {
 
 /* A bucket that a request draws on: how it is named in the segment, and what limits it has.
  * Its name is "host:port" ("[::1]:8443"), "{section name}" where hosts are grouped, or
- * "host:port/path/pattern" for a path section with a quota or rate of its own. */
+ * "host:port/path/pattern" for a path section with a quota or rate of its own.  A section for some
+ * methods, programs or credentials only groups no hosts and has no bucket of its own name: what it
+ * says about limits counts for the bucket of its host, or of its path, that everybody shares. */
 struct policy_bucket {
     char name[BUCKET_NAME_SIZE]; /* longer ones end in '~' and 16 hex digits of a hash of the whole */
     struct limits limits;
@@ -62,8 +67,7 @@ struct resolved_policy {
 bool policy_index_build(struct config *config);
 void policy_index_free(struct policy_index *index);
 
-void policy_resolve(const struct config *config, const struct policy_target *target,
-                    struct resolved_policy *out);
+void policy_resolve(const struct config *config, const struct policy_target *target, struct resolved_policy *out);
 
 /* Does this section match?  If not, *why (when not NULL) says what differs, for explain. */
 bool policy_section_matches(const struct section *section, const struct policy_target *target, const char **why);

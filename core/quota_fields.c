@@ -95,9 +95,11 @@ static int64_t seconds_to_ns(int64_t seconds)
     return seconds > INT64_MAX / NS_PER_SECOND ? INT64_MAX : seconds * NS_PER_SECOND;
 }
 
+/* A window of which nothing is known is none. */
 static void add_window(struct reading *reading, const struct quota_fields *fields, bool other_unit)
 {
-    if (reading->window_count < WINDOWS_MAX)
+    bool is_known = fields->limit_field || fields->remaining_field || fields->reset_field;
+    if (is_known && reading->window_count < WINDOWS_MAX)
         reading->window[reading->window_count++] = (struct window){.fields = *fields, .other_unit = other_unit};
 }
 
@@ -316,8 +318,6 @@ static void add_family_window(struct reading *reading, const struct family *fami
         fields.limit = used + fields.remaining;
         fields.limit_field = family->used;
     }
-    if (fields.limit == QUOTA_UNKNOWN && fields.remaining == QUOTA_UNKNOWN && fields.reset_ns == QUOTA_UNKNOWN)
-        return;
     fields.limit_field = fields.limit == QUOTA_UNKNOWN ? NULL : fields.limit_field;
     fields.remaining_field = fields.remaining == QUOTA_UNKNOWN ? NULL : family->remaining;
     fields.reset_field = fields.reset_ns == QUOTA_UNKNOWN ? NULL : values->reset_field;
@@ -524,7 +524,7 @@ static void read_state_dictionary(struct reading *reading, const char *text)
             fields.reset_field = state_name;
         }
     }
-    if (field.failed || !valid || !(fields.limit_field || fields.remaining_field || fields.reset_field))
+    if (field.failed || !valid)
         return;
     if (fields.limit_field)
         set_window_by_quota(reading, &fields, state_name);

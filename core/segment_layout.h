@@ -21,9 +21,7 @@
 #ifndef CURTSY_CORE_SEGMENT_LAYOUT_H
 #define CURTSY_CORE_SEGMENT_LAYOUT_H
 
-#include "core/bucket.h"
-#include "core/metrics.h"
-#include "core/random.h"
+#include "core/segment.h"
 
 #include <assert.h>
 #include <stdalign.h>

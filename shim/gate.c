@@ -20,9 +20,13 @@
 /* Since 8.7.0 CURLOPT_HEADER puts trailers into the body too. */
 #define VERSION_TRAILERS_IN_BODY 0x080700
 
+/* Field by field: most of a gate is room for headers, which needs no clearing. */
 void gate_begin_request(struct gate *gate, struct transfer *transfer, struct governor_request *request)
 {
-    *gate = (struct gate){.transfer = transfer, .request = request, .first_attempt = true};
+    gate_end(gate); /* a perform that was left by longjmp may have kept something */
+    gate->transfer = transfer;
+    gate->request = request;
+    gate_begin_attempt(gate);
 }
 
 static void drop_kept(struct gate *gate)

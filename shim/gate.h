@@ -64,6 +64,7 @@ struct gate {
     bool paused;           /* the program paused while a kept response was given to it */
 };
 
+/* `gate` is all zeros, or was used before. */
 void gate_begin_request(struct gate *gate, struct transfer *transfer, struct governor_request *request);
 
 /* Before each attempt: what was kept of the one before is dropped. */
