@@ -8,6 +8,7 @@
 #include "core/config_reader.h"
 #include "core/section_name.h"
 
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -656,6 +657,7 @@ static void quota_and_rate_exclude_each_other(void **state)
     assert_string_equal(value_of(config, "a.example", "rate"), "unset");
     assert_string_equal(value_of(config, "b.example", "rate"), "1/s (a:5)");
     assert_string_equal(value_of(config, "b.example", "quota"), "unset");
+    assert_string_equal(value_of(config, "c.example", "quota"), "none (a:9)");
     assert_string_equal(value_of(config, "c.example", "rate"), "1/s (a:10)");
     assert_string_equal(value_of(config, "d.example", "quota"), "5/h (a:13)");
     config_free(config);
@@ -764,8 +766,8 @@ static void bad_matchers_are_refused(void **state)
 static void later_layers_win_key_by_key(void **state)
 {
     static const char *const layers[] = {
-        "[default]\nmax_wait = 1s\nburst = 1\n[API.example.com.]\nquota = 5/h\nheadroom = 30%\nmethods = GET\n"
-        "[curtsy]\nlog = info\nlog_format = json\n",
+        ("[default]\nmax_wait = 1s\nburst = 1\n[API.example.com.]\nquota = 5/h\nheadroom = 30%\nmethods = GET\n"
+         "[curtsy]\nlog = info\nlog_format = json\n"),
         "[api.example.com]\nquota = 6/h\n\n[default]\nburst = 2\n[curtsy]\nlog = debug\n",
         "[api.example.com]\nheadroom = x\nhosts = b.example\nmethods = POST\n",
     };
@@ -882,6 +884,42 @@ static void the_reader_stops_when_told_so(void **state)
     }
 }
 
+/* ---- threads ---- */
+
+static void *build_often(void *context)
+{
+    const char *text = context;
+    for (int i = 0; i < 100; i++) {
+        struct config_builder *builder = config_builder_new(NULL, NULL);
+        if (!config_builder_add(builder, "a", text, strlen(text)))
+            return NULL;
+        struct config *config = config_builder_finish(builder);
+        bool whole = config->section_count == 2 && config->sections[1].pattern_count == 41;
+        config_free(config);
+        if (!whole)
+            return NULL;
+    }
+    return context;
+}
+
+/* Each thread with its own builder: there is nothing in between that they share. */
+static void builders_do_not_meet(void **state)
+{
+    char text[2048] = "[api.example.com]\nhosts = h0.example.com";
+    pthread_t threads[4];
+
+    (void)state;
+    for (int i = 1; i < 40; i++)
+        snprintf(text + strlen(text), sizeof text - strlen(text), ", h%d.example.com", i);
+    for (size_t i = 0; i < 4; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, build_often, text), 0);
+    for (size_t i = 0; i < 4; i++) {
+        void *result;
+        pthread_join(threads[i], &result);
+        assert_ptr_equal(result, text);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -915,6 +953,7 @@ int main(void)
         cmocka_unit_test(texts_outlive_what_they_came_from),
         cmocka_unit_test(ten_thousand_sections_are_found_again),
         cmocka_unit_test(the_reader_stops_when_told_so),
+        cmocka_unit_test(builders_do_not_meet),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

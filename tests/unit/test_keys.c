@@ -308,8 +308,8 @@ static void what_is_printed_parses_to_the_same(void **state)
                 fail_msg("%s = %s was refused: expected %s", key->name, text, expected);
             keys_format_value(key, &parsed, again, sizeof again);
             assert_string_equal(text, again);
-            bool plain = key->kind != KIND_RATES && key->kind != KIND_TEXT && key->kind != KIND_NAME &&
-                         key->kind != KIND_NAMES;
+            bool plain =
+                key->kind != KIND_RATES && key->kind != KIND_TEXT && key->kind != KIND_NAME && key->kind != KIND_NAMES;
             if (plain)
                 assert_memory_equal(&value, &parsed, key->size);
         }
