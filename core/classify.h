@@ -12,18 +12,18 @@
 /* How an attempt failed below HTTP. */
 enum failure {
     FAILURE_NONE,
-    FAILURE_RESOLVE,           /* could not be resolved just now (EAI_AGAIN and the like) */
-    FAILURE_NO_SUCH_HOST,      /* NXDOMAIN: at most twice in all */
-    FAILURE_REFUSED,           /* connection refused: at most twice in all */
-    FAILURE_CONNECT,           /* unreachable and the like */
-    FAILURE_TIMEOUT_CONNECT,   /* a connect timer; nothing was sent */
-    FAILURE_TIMEOUT_TRANSFER,  /* low speed or no answer; the request may have taken effect */
-    FAILURE_TIMEOUT_OVERALL,   /* the caller's own CURLOPT_TIMEOUT: nothing is left */
-    FAILURE_RESET,             /* broken or closed without an answer */
-    FAILURE_STREAM,            /* an HTTP/2 or 3 stream error */
-    FAILURE_STREAM_REFUSED,    /* REFUSED_STREAM: the server guarantees that nothing was done */
-    FAILURE_ABORTED,           /* the program's own callback ended it */
-    FAILURE_FINAL,             /* everything else: certificates, proxies, malformed, local errors */
+    FAILURE_RESOLVE,          /* could not be resolved just now (EAI_AGAIN and the like) */
+    FAILURE_NO_SUCH_HOST,     /* NXDOMAIN: at most twice in all */
+    FAILURE_REFUSED,          /* connection refused: at most twice in all */
+    FAILURE_CONNECT,          /* unreachable and the like */
+    FAILURE_TIMEOUT_CONNECT,  /* a connect timer; nothing was sent */
+    FAILURE_TIMEOUT_TRANSFER, /* low speed or no answer; the request may have taken effect */
+    FAILURE_TIMEOUT_OVERALL,  /* the caller's own CURLOPT_TIMEOUT: nothing is left */
+    FAILURE_RESET,            /* broken or closed without an answer */
+    FAILURE_STREAM,           /* an HTTP/2 or 3 stream error */
+    FAILURE_STREAM_REFUSED,   /* REFUSED_STREAM: the server guarantees that nothing was done */
+    FAILURE_ABORTED,          /* the program's own callback ended it */
+    FAILURE_FINAL,            /* everything else: certificates, proxies, malformed, local errors */
 };
 
 enum method_safety {
@@ -36,11 +36,11 @@ bool classify_method_is_safe(const char *method);
 
 /* What the shim knows of a request when it begins. */
 struct request_traits {
-    const char *method;        /* of the first hop, as it would be sent */
-    bool has_idempotency_key;  /* the policy's idempotency_header is among its headers */
-    bool is_conditional;       /* If-Match, If-None-Match or If-Unmodified-Since */
-    bool is_loopback;          /* loopback address, localhost or a Unix socket */
-    bool host_is_named;        /* by a section */
+    const char *method;       /* of the first hop, as it would be sent */
+    bool has_idempotency_key; /* the policy's idempotency_header is among its headers */
+    bool is_conditional;      /* If-Match, If-None-Match or If-Unmodified-Since */
+    bool is_loopback;         /* loopback address, localhost or a Unix socket */
+    bool host_is_named;       /* by a section */
 };
 
 /* What came of one attempt. */
@@ -55,9 +55,9 @@ struct outcome {
 };
 
 enum verdict {
-    VERDICT_DELIVER,      /* not an outcome that is ever retried */
-    VERDICT_RETRYABLE,    /* may be tried again */
-    VERDICT_MUST_NOT,     /* it is a retryable outcome, but this request must not be repeated */
+    VERDICT_DELIVER,   /* not an outcome that is ever retried */
+    VERDICT_RETRYABLE, /* may be tried again */
+    VERDICT_MUST_NOT,  /* it is a retryable outcome, but this request must not be repeated */
 };
 
 struct classification {
@@ -68,7 +68,8 @@ struct classification {
     const char *why;       /* a few words for logs, when not VERDICT_RETRYABLE */
 };
 
-/* attempts: how many were made, this one included. */
+/* attempts: how many were made, this one included.  From the second on, a write that ran into a 504
+ * or a transfer timeout must not be repeated. */
 struct classification classify(const struct policy *policy, const struct request_traits *request,
                                const struct outcome *outcome, unsigned attempts);
 

@@ -40,7 +40,7 @@ static inline bool headers_say_something(const struct headers *headers)
 }
 
 /* `line` is one field line, "Name: value", with or without its line end.  Anything else (status
- * line, blank line, folded line) is ignored. */
+ * line, blank line, folded line, a value with control characters) is ignored. */
 void headers_add(struct headers *headers, const char *line, size_t length);
 
 /* The n-th (from 0) value of that lower-case name, NUL-terminated, or NULL. */

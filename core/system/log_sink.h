@@ -11,7 +11,8 @@
 
 #include "core/log.h"
 
-/* path NULL: standard error.  Call once, early. */
+/* path NULL: standard error; a relative one is meant from the present working directory.  Call once,
+ * early: further calls change nothing. */
 void log_sink_open(enum log_level level, enum log_format format, const char *path, const char *program);
 
 bool log_sink_wants(enum log_level level);

@@ -391,6 +391,11 @@ IN_A_CHILD(test_log_file_never_becomes_a_standard_stream)
     for (int fd = 0; fd < 3; fd++)
         close(fd);
     log_sink_open(LOG_WARN, LOG_TEXT, log_path, "prog");
+    struct rlimit few = {.rlim_cur = 3, .rlim_max = 1024};
+    EXPECT(setrlimit(RLIMIT_NOFILE, &few) == 0);
+    say("there is no other descriptor than those three");
+    few.rlim_cur = 1024;
+    EXPECT(setrlimit(RLIMIT_NOFILE, &few) == 0);
     say("quietly");
     for (int fd = 0; fd < 3; fd++)
         EXPECT(fcntl(fd, F_GETFD) == -1);
@@ -717,9 +722,11 @@ static int make_directory(void **state)
 static int remove_directory(void **state)
 {
     (void)state;
-    char locked[PATH_MAX];
-    snprintf(locked, sizeof(locked), "%s/locked", directory);
-    rmdir(locked);
+    char path[PATH_MAX];
+    snprintf(path, sizeof(path), "%s/locked", directory);
+    rmdir(path);
+    snprintf(path, sizeof(path), "%s/other", directory);
+    unlink(path);
     unlink(log_path);
     return rmdir(directory);
 }

@@ -261,6 +261,8 @@ static const struct {
     {"dictionary with a negative", "RateLimit: limit=10, remaining=-1, reset=5", NO, NO, NO, NO},
     {"dictionary with a word", "RateLimit: limit=10, remaining=few, reset=5", NO, NO, NO, NO},
     {"empty field", "RateLimit:", NO, NO, NO, NO},
+    {"a name alone", "RateLimit: \"a\"", NO, NO, NO, NO},
+    {"a dictionary of strangers", "RateLimit: acme=1", NO, NO, NO, NO},
     {"names must be equal", "RateLimit: \"a\";r=5 | RateLimit-Policy: \"A\";q=9;w=60", NO, 5, NO, NO},
     {"escaped names", "RateLimit: \"a\\\"b\";r=5 | RateLimit-Policy: \"a\\\"b\";q=9;w=60", 9, 5, NO, 60 * S},
     {"partitions differ", "RateLimit: \"a\";r=5;pk=:YQ==: | RateLimit-Policy: \"a\";q=9;w=60;pk=:Yg==:", NO, 5, NO, NO},
