@@ -15,26 +15,21 @@
 
 static char buffer[LOG_LINE_SIZE];
 
-static const struct log_record refused = {
-    .level = LOG_WARN,
-    .event = LOG_REFUSED,
-    .time_s = 1700000000,
-    .pid = 4711,
-    .program = "curl",
-    .endpoint = "GET api.example.com/v1/users/*",
-    .status = 429,
-    .attempt = 2,
-    .cause = CAUSE_RETRY_AFTER,
-    .wait_ns = 2 * NS_PER_SECOND,
-    .message = "as the server asked",
-};
+#define REFUSED                                                                                                        \
+    {                                                                                                                  \
+        .level = LOG_WARN, .event = LOG_REFUSED, .time_s = 1700000000, .pid = 4711, .program = "curl",                 \
+        .endpoint = "GET api.example.com/v1/users/*", .status = 429, .attempt = 2, .cause = CAUSE_RETRY_AFTER,         \
+        .wait_ns = 2 * NS_PER_SECOND, .message = "as the server asked"                                                 \
+    }
+
+static const struct log_record refused = REFUSED;
 
 static const struct {
     const char *name;
     struct log_record record;
     const char *text, *json;
 } lines[] = {
-    {"all of it", refused,
+    {"all of it", REFUSED,
      "curtsy[4711] curl: refused GET api.example.com/v1/users/*: 429, attempt 2, waiting 2s (retry_after): as the "
      "server "
      "asked\n",
