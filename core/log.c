@@ -194,6 +194,17 @@ static void format_text(struct line *line, const struct log_record *record)
     }
 }
 
+/* ------------------------------------------------------------------------------ time ---- */
+
+size_t log_format_time(int64_t time_s, char *buffer, size_t size)
+{
+    struct calendar_time time;
+    calendar_from_seconds(time_s, &time);
+    int length = snprintf(buffer, size, "%04d-%02d-%02dT%02d:%02d:%02dZ", time.year, time.month, time.day, time.hour,
+                          time.minute, time.second);
+    return length > 0 && (size_t)length < size ? (size_t)length : 0;
+}
+
 /* ------------------------------------------------------------------------------ JSON ---- */
 
 /* A member that does not fit before the closing brace is left out; a text is cut. */
@@ -221,13 +232,10 @@ static void put_string(struct line *line, const char *name, const char *text)
 static void format_json(struct line *line, const struct log_record *record)
 {
     char text[64];
-    struct calendar_time time;
     if (line->limit < 2)
         return;
     put(line, "{", 1);
-    calendar_from_seconds(record->time_s, &time);
-    snprintf(text, sizeof(text), "%04d-%02d-%02dT%02d:%02d:%02dZ", time.year, time.month, time.day, time.hour,
-             time.minute, time.second);
+    log_format_time(record->time_s, text, sizeof(text));
     put_string(line, "time", text);
     put_string(line, "level", level_name(record->level));
     put_string(line, "event", event_name(record->event));

@@ -42,6 +42,9 @@ struct log_record {
  * hold.  What does not fit is cut.  size: at least 4, for a line that is one. */
 size_t log_format_line(const struct log_record *record, enum log_format format, char *buffer, size_t size);
 
+/* RFC 3339, in UTC: 2026-11-30T12:00:00Z.  Returns its length; 0 if it does not fit. */
+size_t log_format_time(int64_t time_s, char *buffer, size_t size);
+
 /* "METHOD host/path" with identifiers folded to '*': segments that are numeric, hexadecimal of 8 or
  * more, UUIDs, longer than 32, letters and digits mixed of 16 or more (web hooks carry their secret
  * so), or hold an '@', '%' or '='; at most 6 segments, then "/..."; never query or userinfo.

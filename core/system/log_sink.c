@@ -190,7 +190,13 @@ void log_sink_write(struct log_record *record)
     record->time_s = clock_wall_s();
     record->pid = (int)getpid();
     record->program = sink.program;
-    size_t length = log_format_line(record, sink.format, line, sizeof(line));
+    /* Who reads standard error sees when; who reads a file needs to be told.  JSON says it itself. */
+    size_t length = 0;
+    if (sink.has_path && sink.format == LOG_TEXT) {
+        length = log_format_time(record->time_s, line, sizeof(line));
+        line[length++] = ' ';
+    }
+    length += log_format_line(record, sink.format, line + length, sizeof(line) - length);
     bool cancel_disabled = pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state) == 0;
     if (sink.has_path)
         write_log_file(line, length);

@@ -105,9 +105,20 @@ static void file_as_stderr(const char *path, int flags)
     close(fd);
 }
 
+/* The length of "2026-11-30T12:00:00Z " at the start of a line, or 0. */
+static size_t time_length(const char *text)
+{
+    static const char pattern[] = "dddd-dd-ddTdd:dd:ddZ ";
+    for (size_t i = 0; pattern[i]; i++)
+        if (pattern[i] == 'd' ? text[i] < '0' || text[i] > '9' : text[i] != pattern[i])
+            return 0;
+    return sizeof(pattern) - 1;
+}
+
 static void expect_line(const char *text, const char *message)
 {
     char expected[256];
+    text += time_length(text);
     snprintf(expected, sizeof(expected), "curtsy[%d] prog: %s\n", (int)getpid(), message);
     EXPECT(strcmp(text, expected) == 0);
 }
@@ -157,6 +168,7 @@ IN_A_CHILD(test_line_to_stderr_and_errno)
     say("hello");
     EXPECT(errno == EXDEV);
     EXPECT(read(reader, text, sizeof(text) - 1) > 0);
+    EXPECT(time_length(text) == 0); /* standard error carries no time */
     expect_line(text, "hello");
 }
 
@@ -374,6 +386,7 @@ IN_A_CHILD(test_log_file)
     EXPECT((file.st_mode & 07777) == 0600);
     EXPECT(count_descriptors() == before);
     EXPECT(read_file(log_path, text, sizeof(text)) > 0);
+    EXPECT(time_length(text) > 0);
     expect_line(text, "one");
 
     /* Appended to, and after a rotation a new one. */
@@ -552,6 +565,7 @@ static bool note_line(const char *line, size_t length, bool seen[WRITERS][LINES]
         return false;
     memcpy(copy, line, length);
     copy[length] = '\0';
+    memmove(copy, copy + time_length(copy), strlen(copy + time_length(copy)) + 1);
     if (sscanf(copy, "curtsy[%d] prog: %d/%d %n", &pid, &writer, &number, &rest) != 3 || writer < 0 ||
         writer >= WRITERS || number < 0 || number >= LINES || seen[writer][number])
         return false;
