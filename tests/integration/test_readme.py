@@ -27,7 +27,7 @@ def transcripts():
 
 
 def without_figures(line):
-    line = re.sub(r"#+", "#", line)
+    line = re.sub(r"^( +\d+ s +\d+) [#| >]+$", r"\1", line)  # a bar
     line = re.sub(r"\d+(\.\d+)?", "N", line)
     return re.sub(r"\s+", " ", line).strip()
 

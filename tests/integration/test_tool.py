@@ -74,29 +74,30 @@ def environment_under(curtsy, *words, env=None):
     return dict(entry.split("=", 1) for entry in result.text.split("\0") if entry)
 
 
-def preloaded(environment):
-    """Without a sanitizer's runtime, which the harness puts first."""
-    return [word for word in environment["LD_PRELOAD"].split(":") if "san.so" not in word]
-
-
 def with_preload(curtsy, *more):
-    """LD_PRELOAD for a program that is to run under Curtsy, as an environment may already have it."""
-    runtime = curtsy.tool_env().get("LD_PRELOAD")
-    return {"LD_PRELOAD": " ".join([runtime, *more] if runtime else more)}
+    """LD_PRELOAD as somebody else has set it; a sanitizer's needs come first."""
+    needs = curtsy.tool_env().get("LD_PRELOAD")
+    return {"LD_PRELOAD": " ".join([needs, *more] if needs else more)}
+
+
+def preloaded(curtsy, environment):
+    """What is preloaded, without a sanitizer's needs."""
+    needs = curtsy.tool_env().get("LD_PRELOAD", "").split(":")
+    return [word for word in environment["LD_PRELOAD"].split(":") if word not in needs]
 
 
 def test_run_preloads_the_library_beside_it(curtsy):
-    assert preloaded(environment_under(curtsy)) == [os.fspath(curtsy.library)]
+    assert preloaded(curtsy, environment_under(curtsy)) == [os.fspath(curtsy.library)]
 
 
 def test_run_keeps_what_is_preloaded(curtsy):
     env = with_preload(curtsy, "libm.so.6", "libdl.so.2")
-    assert preloaded(environment_under(curtsy, env=env)) == ["libm.so.6", "libdl.so.2", os.fspath(curtsy.library)]
+    assert preloaded(curtsy, environment_under(curtsy, env=env)) == ["libm.so.6", "libdl.so.2", os.fspath(curtsy.library)]
 
 
 def test_run_goes_before_a_libcurl(curtsy):
     env = with_preload(curtsy, "libm.so.6", "/nowhere/libcurl.so.4")
-    assert preloaded(environment_under(curtsy, env=env)) == ["libm.so.6", os.fspath(curtsy.library), "/nowhere/libcurl.so.4"]
+    assert preloaded(curtsy, environment_under(curtsy, env=env)) == ["libm.so.6", os.fspath(curtsy.library), "/nowhere/libcurl.so.4"]
 
 
 def test_run_within_run_preloads_once(curtsy):
@@ -117,14 +118,14 @@ def copy_to(curtsy, binary, library):
 
 def test_run_finds_the_library_of_an_installation(curtsy, tmp_path):
     copy_to(curtsy, tmp_path / "bin/curtsy", tmp_path / "lib/libcurtsy.so")
-    assert preloaded(environment_under(curtsy)) == [os.fspath(tmp_path / "lib/libcurtsy.so")]
+    assert preloaded(curtsy, environment_under(curtsy)) == [os.fspath(tmp_path / "lib/libcurtsy.so")]
 
 
 def test_run_follows_a_link_to_the_command(curtsy, tmp_path):
     link = tmp_path / "curtsy-link"
     link.symlink_to(curtsy.command)
     curtsy.command = link
-    assert preloaded(environment_under(curtsy)) == [os.fspath(curtsy.library)]
+    assert preloaded(curtsy, environment_under(curtsy)) == [os.fspath(curtsy.library)]
 
 
 @pytest.mark.parametrize("folder", ["with space", "with:colon"])

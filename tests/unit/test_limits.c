@@ -278,7 +278,7 @@ static void no_more_is_cut_than_the_rule_asks_for(void **state)
         if (!was_cut)
             continue;
         /* One token is 65,536 units: the unit that rounding takes is 15 millionths. */
-        wide length = (wide)(limit.window_ns + limit.jitter_ns);
+        wide length = (wide)limit.window_ns + (wide)limit.jitter_ns;
         wide most = ((wide)quota.count * TOKEN_ONE << RATE_SHIFT) / length;
         assert_int_equal(limit.burst, TOKEN_ONE);
         assert_true(limit.rate + 1 + most / 65535 >= most);

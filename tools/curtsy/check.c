@@ -133,7 +133,8 @@ static void check_section(struct fault_counter *faults, const struct config *con
 
     if (section->origin.file != NULL && !example_is_reached(config, section))
         warn(faults, section->origin,
-             "[%s] is never reached: for all that it speaks for, other sections set each of its keys", section->name);
+             "[%s] is never reached: wherever it matches, if anywhere, other sections set each of its keys",
+             section->name);
     example_resolve(config, section, &resolved);
     limits_from_policy(&resolved.values, &limits, NULL);
     if (sets_limits(section))
@@ -162,10 +163,10 @@ static void print_limit(const struct limit *limit, int64_t max_wait_ns)
 
     printf("    rate %s (%.4g/s, one every %s), burst %.6g\n", rate_text(rate, limit), limit_rate_per_second(limit),
            short_time(spacing, limit_spacing_ns(limit)), (double)limit->burst / (double)TOKEN_ONE);
-    printf("    at most %" PRIu64 " requests in any %s, bunched up by %s on the way", most,
+    printf("    at most %" PRIu64 " request%s in any %s, bunched up by %s on the way", most, most == 1 ? "" : "s",
            duration_text(window, limit->window_ns), duration_text(jitter, limit->jitter_ns));
     if (limit->published != 0)
-        printf("; %" PRIu64 " are allowed", limit->published);
+        printf("; %" PRIu64 " %s allowed", limit->published, limit->published == 1 ? "is" : "are");
     printf("\n    %" PRIu64 " waiter%s in max_wait = %s\n", fit, fit == 1 ? " fits" : "s fit",
            duration_text(wait, max_wait_ns));
 }
