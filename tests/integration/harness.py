@@ -13,6 +13,7 @@ is bounded by a time-out far beyond what it needs, which only guards against han
 
 from __future__ import annotations
 
+import atexit
 import dataclasses
 import functools
 import json
@@ -21,6 +22,7 @@ import pathlib
 import shutil
 import signal
 import subprocess
+import tempfile
 import time
 from typing import Mapping, Optional, Sequence
 
@@ -148,6 +150,8 @@ class Curtsy:
         runtime = subprocess.run(
             ["gcc", f"-print-file-name=lib{self.sanitizer}.so"], capture_output=True, text=True, check=True
         ).stdout.strip()
+        if self.sanitizer == "asan":
+            runtime += f":{early_allocation()}"
         return {
             "LD_PRELOAD": runtime,
             "ASAN_OPTIONS": "detect_leaks=0:verify_asan_link_order=0:detect_odr_violation=0:abort_on_error=0",
@@ -223,6 +227,22 @@ def sanitizer_of(library: pathlib.Path) -> Optional[str]:
     """asan, tsan, or None."""
     needed = needed_libraries(library)
     return next((name for name in ("asan", "tsan") if any(f"lib{name}.so" in word for word in needed)), None)
+
+
+@functools.lru_cache
+def early_allocation() -> pathlib.Path:
+    """A library that allocates before all others do.  ASan sets itself up at the first allocation, and
+    takes glibc's lock of locales for it; p11-kit (below libcurl) makes its first one while it holds it."""
+    source = """
+    #include <stdlib.h>
+    __attribute__((constructor)) static void allocate(void)
+    {
+        void *volatile memory = malloc(1);
+        free(memory);
+    }"""
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="curtsy-asan-"))
+    atexit.register(shutil.rmtree, folder, True)
+    return compile_c(source, folder / "early.so", "-shared", "-fPIC", "-O0", "-Wl,-z,initfirst")
 
 
 def needed_libraries(path: pathlib.Path) -> list[str]:
