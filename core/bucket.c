@@ -193,6 +193,11 @@ static void read_picture(const struct bucket *bucket, struct picture *out)
 
 /* ------------------------------------------------------------------- the queue ---- */
 
+static bool is_counted(const struct bucket_slot *slot, const struct view *view)
+{
+    return slot->columns >> view->column & 1;
+}
+
 /* When the holder of `slot` may go, NULL: a request booked now.  With the clocks starting at
  * start_ns, which is the picture's, or its hard one. */
 static int64_t when(const struct bucket *bucket, const struct picture *picture, const struct bucket_slot *slot,
@@ -204,7 +209,7 @@ static int64_t when(const struct bucket *bucket, const struct picture *picture, 
         uint64_t tat;
         if (!slot)
             tat = next_place(shared_load(&bucket->tat[view->column]), clock_at(view, picture->start_ns, now_ns));
-        else if (slot->columns >> view->column & 1)
+        else if (is_counted(slot, view))
             tat = slot->tat[view->column];
         else
             continue; /* a window that came after the booking, charged with all who waited */
@@ -298,11 +303,6 @@ void bucket_book(struct bucket *bucket, int64_t now_ns, struct bucket_slot *slot
     }
 }
 
-static bool is_counted(const struct bucket_slot *slot, const struct view *view)
-{
-    return slot->columns >> view->column & 1;
-}
-
 /*
  * Is it more than the jitter since the holder could have gone?  He could go when his turn had come
  * in every limit, and he had booked; so he is late if all of that was so jitter + 1 ns ago, where
@@ -364,9 +364,10 @@ bool bucket_cancel(struct bucket *bucket, struct bucket_slot *slot)
         return false;
     bool in_full = true;
     for (unsigned column = 0; column < RATES_MAX; column++) {
+        if (!(slot->columns >> column & 1))
+            continue;
         uint64_t mine = slot->tat[column];
-        if (slot->columns >> column & 1)
-            in_full = shared_swap(&bucket->tat[column], &mine, subtract(mine, TOKEN_ONE)) && in_full;
+        in_full = shared_swap(&bucket->tat[column], &mine, subtract(mine, TOKEN_ONE)) && in_full;
     }
     slot->booked = false;
     return in_full;

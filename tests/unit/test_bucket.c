@@ -428,6 +428,23 @@ static void test_a_slot_may_be_late_by_the_jitter_exactly(void **state)
     free_bucket(bucket);
 }
 
+static void test_of_several_limits_the_least_jitter_counts(void **state)
+{
+    (void)state;
+    for (int longer_has_less = 0; longer_has_less < 2; longer_has_less++) {
+        struct limits limits = two_limits(limit_of(60, 60 * S, 10), limit_of(10, S, 2));
+        limits.item[0].jitter_ns = longer_has_less ? 10 * MS : 500 * MS;
+        limits.item[1].jitter_ns = longer_has_less ? 500 * MS : 10 * MS;
+        struct bucket *bucket = bucket_with(&limits, START);
+        struct bucket_slot slot;
+        int64_t until_ns;
+        bucket_book(bucket, START, &slot);
+        assert_int_equal(bucket_check(bucket, &slot, START + 10 * MS, &until_ns), BUCKET_ACT);
+        assert_int_equal(bucket_check(bucket, &slot, START + 10 * MS + 1, &until_ns), BUCKET_FORFEIT);
+        free_bucket(bucket);
+    }
+}
+
 /* A place that was missed before a block or a change of rate is not good again after it. */
 static void test_a_change_does_not_revive_a_missed_place(void **state)
 {
@@ -985,6 +1002,7 @@ int main(void)
         TEST(test_release_lets_the_queue_go_on),
         TEST(test_sixteen_stopped_processes_do_not_go_as_a_heap),
         TEST(test_a_slot_may_be_late_by_the_jitter_exactly),
+        TEST(test_of_several_limits_the_least_jitter_counts),
         TEST(test_a_change_does_not_revive_a_missed_place),
         TEST(test_a_place_just_booked_is_never_late),
         TEST(test_a_stopped_publisher_of_a_higher_rate_frees_no_heap),
