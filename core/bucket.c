@@ -91,7 +91,7 @@ static struct limit valid_limit(const struct limit *limit)
         .burst = in_range(limit->burst, TOKEN_ONE, CLOCK_ORIGIN),
         .published = limit->published,
         .window_ns = (int64_t)in_range((uint64_t)limit->window_ns, 1, INT64_MAX / 4),
-        .jitter_ns = (int64_t)in_range((uint64_t)limit->jitter_ns, BUCKET_JITTER_MIN_NS, INT64_MAX / 4),
+        .jitter_ns = (int64_t)in_range((uint64_t)limit->jitter_ns, LIMIT_JITTER_MIN_NS, INT64_MAX / 4),
     };
 }
 
@@ -542,7 +542,7 @@ static uint64_t next_word(uint64_t word, unsigned index)
 static bool publish(struct bucket *bucket, const struct bucket_world *world, int64_t now_ns, edit *change,
                     const void *wish)
 {
-    const uint64_t self = world->self ? world->self : 1;
+    const uint64_t self = world->self || !world->who_am_i ? larger(world->self, 1) : world->who_am_i();
     struct record *record = NULL;
     bool done = false;
     for (int i = 0; i < PUBLISH_TRIES && !done; i++) {

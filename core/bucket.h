@@ -58,13 +58,11 @@ struct bucket;
 
 /* What a bucket's owner words and its publisher need of the outside. */
 struct bucket_world {
-    uint64_t self; /* names this process: pid and start time; never 0; set anew after fork */
+    uint64_t self; /* names this process; 0: ask who_am_i, which a forked child answers anew */
+    uint64_t (*who_am_i)(void);
     bool (*owner_is_dead)(uint64_t owner); /* true only when it is proven; may be NULL (never) */
-    int64_t (*clock_ns)(void); /* reads the clock anew right before publishing; NULL: now_ns will do */
+    int64_t (*clock_ns)(void);             /* reads the clock anew right before publishing; NULL: now_ns will do */
 };
-
-/* No timer is more exact than this: a smaller jitter_ns is read as this. */
-#define BUCKET_JITTER_MIN_NS (2 * NS_PER_MS)
 
 /* A booked place in the queue of a bucket: one position a limit.  A limit keeps its column while
  * its window is in force, whatever becomes of the others. */

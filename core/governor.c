@@ -31,13 +31,13 @@ static struct governor_step step(enum governor_action action, enum cause cause, 
 /* The bucket that a server's word about this request concerns: the most specific one. */
 static struct bucket *spoken_bucket(const struct governor_request *request)
 {
-    return request->bucket_count ? request->bucket[request->bucket_count - 1] : NULL;
+    return request->places.count ? request->places.bucket[request->places.count - 1] : NULL;
 }
 
 /* The host's bucket is where a request is counted: once, whatever else it draws on. */
 static struct metrics *counters(const struct governor_request *request)
 {
-    return request->bucket_count ? bucket_metrics(request->bucket[0]) : NULL;
+    return request->places.count ? bucket_metrics(request->places.bucket[0]) : NULL;
 }
 
 static void count_giveup(const struct governor_request *request, enum cause cause)
@@ -59,7 +59,7 @@ static void ask_limits(struct governor_request *request, const struct resolved_p
         if (!buckets[i])
             continue;
         bucket_ask_limits(buckets[i], &request->governor->world, now_ns, limits);
-        request->bucket[request->bucket_count++] = buckets[i];
+        places_add(&request->places, buckets[i], limits);
     }
 }
 
@@ -80,13 +80,13 @@ void governor_begin(struct governor_request *request, const struct governor *gov
         request->deadline_ns = add_saturating(now_ns, timeout_ns);
         request->room_ns = timeout_ns / ROOM_PART;
     }
-    for (unsigned i = 0; i < request->bucket_count; i++) {
-        int64_t twice_usual_ns =
-            add_saturating(bucket_usual_latency_ns(request->bucket[i]), bucket_usual_latency_ns(request->bucket[i]));
+    for (unsigned i = 0; i < request->places.count; i++) {
+        int64_t twice_usual_ns = add_saturating(bucket_usual_latency_ns(request->places.bucket[i]),
+                                                bucket_usual_latency_ns(request->places.bucket[i]));
         /* A slow server must not make every timeout unmeetable: room is never more than half. */
         if (timeout_ns > 0 && twice_usual_ns > request->room_ns)
             request->room_ns = twice_usual_ns < timeout_ns / 2 ? twice_usual_ns : timeout_ns / 2;
-        bucket_retry_deposit(request->bucket[i], now_ns, request->policy->retry_budget);
+        bucket_retry_deposit(request->places.bucket[i], now_ns, request->policy->retry_budget);
     }
     struct metrics *metrics = counters(request);
     if (metrics)
@@ -95,63 +95,12 @@ void governor_begin(struct governor_request *request, const struct governor *gov
 
 /* ------------------------------------------------------------------ admission ---- */
 
-static void give_places_back(struct governor_request *request)
-{
-    if (!request->booked)
-        return;
-    for (unsigned i = 0; i < request->bucket_count; i++)
-        bucket_cancel(request->bucket[i], &request->slot[i]);
-    request->booked = false;
-}
-
-/* When the buckets would let a request go that has no place yet. */
-static int64_t peek(const struct governor_request *request, int64_t now_ns, bool *hard)
-{
-    int64_t until_ns = now_ns;
-    *hard = false;
-    for (unsigned i = 0; i < request->bucket_count; i++) {
-        bool this_is_hard = false;
-        int64_t at_ns = bucket_peek(request->bucket[i], now_ns, &this_is_hard);
-        *hard = *hard || (this_is_hard && at_ns > now_ns);
-        if (at_ns > until_ns)
-            until_ns = at_ns;
-    }
-    return until_ns;
-}
-
-static void book(struct governor_request *request, int64_t now_ns)
-{
-    for (unsigned i = 0; i < request->bucket_count; i++)
-        bucket_book(request->bucket[i], now_ns, &request->slot[i]);
-    request->booked = true;
-}
-
-/* When the places taken may be used; false if one of them has gone stale. */
-static bool check_places(const struct governor_request *request, int64_t now_ns, int64_t *until_ns)
-{
-    *until_ns = now_ns;
-    for (unsigned i = 0; i < request->bucket_count; i++) {
-        int64_t at_ns = now_ns;
-        switch (bucket_check(request->bucket[i], &request->slot[i], now_ns, &at_ns)) {
-        case BUCKET_FORFEIT:
-            return false;
-        case BUCKET_WAIT:
-            if (at_ns > *until_ns)
-                *until_ns = at_ns;
-            break;
-        case BUCKET_ACT:
-            break;
-        }
-    }
-    return true;
-}
-
 /* Is the wait for the buckets because somebody blocked one of them? */
 static enum cause bucket_cause(const struct governor_request *request, int64_t now_ns)
 {
-    for (unsigned i = 0; i < request->bucket_count; i++) {
+    for (unsigned i = 0; i < request->places.count; i++) {
         struct bucket_state state;
-        bucket_read_state(request->bucket[i], now_ns, &state);
+        bucket_read_state(request->places.bucket[i], now_ns, &state);
         if (state.blocked_until_ns > now_ns)
             return CAUSE_BLOCK;
     }
@@ -187,6 +136,11 @@ static struct governor_step wait_until(struct governor_request *request, int64_t
     return step(GOVERNOR_WAIT, request->wait_cause, until_ns);
 }
 
+static int64_t longest_wait_ns(const struct governor_request *request)
+{
+    return add_saturating(request->begun_ns, request->max_wait_ns);
+}
+
 /* Without an attempt there is no response to hand over, only an error that cost nothing: a loop
  * around it would spin.  So it comes at once the first time, and then once a second. */
 static int64_t time_to_refuse(const struct governor_request *request, int64_t now_ns)
@@ -200,8 +154,8 @@ static int64_t time_to_refuse(const struct governor_request *request, int64_t no
 
 static struct governor_step refuse(struct governor_request *request, enum cause cause, int64_t until_ns, int64_t now_ns)
 {
-    give_places_back(request);
-    if (cause == CAUSE_MAX_WAIT && request->bucket_count) {
+    places_give_back(&request->places);
+    if (cause == CAUSE_MAX_WAIT && request->places.count) {
         if (!request->refuse_at_ns)
             request->refuse_at_ns = time_to_refuse(request, now_ns);
         if (now_ns < request->refuse_at_ns)
@@ -213,8 +167,9 @@ static struct governor_step refuse(struct governor_request *request, enum cause 
     return step(GOVERNOR_REFUSE, cause, until_ns);
 }
 
-/* The bound that a wait until until_ns would break, or CAUSE_NONE. */
-static enum cause broken_bound(const struct governor_request *request, int64_t until_ns, bool hard, int64_t now_ns)
+/* The bound that a wait until until_ns would break, or CAUSE_NONE.  max_wait is for hard waits: a
+ * block by a refusal, or a configured limit. */
+static enum cause broken_bound(const struct governor_request *request, int64_t until_ns, int64_t now_ns)
 {
     /* Nothing to wait for, now or before: what the bare library would do with little time left is
      * the program's own affair. */
@@ -224,87 +179,63 @@ static enum cause broken_bound(const struct governor_request *request, int64_t u
         return CAUSE_TOTAL_BUDGET;
     if (add_saturating(until_ns, request->room_ns) > request->deadline_ns)
         return CAUSE_APP_TIMEOUT;
-    if (hard && request->attempts == 0 && until_ns > add_saturating(request->begun_ns, request->max_wait_ns))
+    if (request->attempts == 0 && until_ns > longest_wait_ns(request) &&
+        places_look_hard(&request->places, now_ns) > longest_wait_ns(request))
         return CAUSE_MAX_WAIT;
     return CAUSE_NONE;
 }
 
-/* A soft wait ends at max_wait, and then the request goes without a place in the queue: what the
- * server would have served is never failed. */
-static struct governor_step wait_softly(struct governor_request *request, int64_t now_ns)
+/* Waits until until_ns, or says why that cannot be.  A soft wait ends at max_wait, and then the
+ * request goes without a place in the queue: what the server would have served is never failed. */
+static struct governor_step wait_within_bounds(struct governor_request *request, int64_t until_ns, int64_t now_ns)
 {
-    int64_t limit_ns = add_saturating(request->begun_ns, request->max_wait_ns);
-    give_places_back(request);
-    if (now_ns >= limit_ns)
-        return send_now(request, now_ns);
-    return wait_until(request, limit_ns, now_ns);
-}
-
-/* Waits until until_ns, or says why that cannot be. */
-static struct governor_step wait_within_bounds(struct governor_request *request, int64_t until_ns, bool hard,
-                                               int64_t now_ns)
-{
-    enum cause broken = broken_bound(request, until_ns, hard, now_ns);
-    if (broken == CAUSE_MAX_WAIT && request->policy->on_max_wait == ON_MAX_WAIT_SEND) {
-        give_places_back(request);
-        return send_now(request, now_ns);
-    }
-    if (broken)
+    enum cause broken = broken_bound(request, until_ns, now_ns);
+    bool may_go_anyway = broken == CAUSE_MAX_WAIT && request->policy->on_max_wait == ON_MAX_WAIT_SEND;
+    if (broken && !may_go_anyway)
         return refuse(request, broken, until_ns, now_ns);
-    if (!hard && request->attempts == 0 && until_ns > add_saturating(request->begun_ns, request->max_wait_ns))
-        return wait_softly(request, now_ns);
-    if (until_ns <= now_ns)
+    if (!may_go_anyway && request->attempts == 0 && until_ns > longest_wait_ns(request)) {
+        until_ns = longest_wait_ns(request);
+        may_go_anyway = until_ns <= now_ns;
+        places_give_back(&request->places);
+    }
+    if (may_go_anyway || until_ns <= now_ns)
         return send_now(request, now_ns);
     return wait_until(request, until_ns, now_ns);
 }
 
+static bool would_break_a_bound(const struct governor_request *request, int64_t until_ns, int64_t now_ns)
+{
+    return broken_bound(request, until_ns, now_ns) || (request->attempts == 0 && until_ns > longest_wait_ns(request));
+}
+
 struct governor_step governor_admit(struct governor_request *request, int64_t now_ns)
 {
-    bool hard = false;
+    int64_t until_ns = places_look(&request->places, now_ns);
 
     if (request->policy->mode != MODE_ENFORCE) {
         struct metrics *metrics = counters(request);
-        if (metrics && peek(request, now_ns, &hard) > now_ns)
+        if (metrics && until_ns > now_ns)
             atomic_fetch_add_explicit(&metrics->observed_waits, 1, memory_order_relaxed);
         return send_now(request, now_ns);
     }
-    if (now_ns < request->not_before_ns && request->books_late)
-        return wait_within_bounds(request, request->not_before_ns, true, now_ns);
-
+    if (until_ns < request->not_before_ns)
+        until_ns = request->not_before_ns;
     /* Looked at before anything is booked: a wait that cannot fit is not begun, and costs nobody a
-     * slot.  The slot itself may turn out later than the look, or go stale while we slept; then it
-     * is booked anew, once, and after that at the next step. */
-    int64_t until_ns = peek(request, now_ns, &hard);
-    for (int round = 0; round < 2; round++) {
-        if (!request->booked) {
-            int64_t least_ns = until_ns > request->not_before_ns ? until_ns : request->not_before_ns;
-            bool soft_and_long = !hard && least_ns > add_saturating(request->begun_ns, request->max_wait_ns);
-            if (soft_and_long || broken_bound(request, least_ns, hard, now_ns))
-                return wait_within_bounds(request, least_ns, hard, now_ns);
-            book(request, now_ns);
-        }
-        if (check_places(request, now_ns, &until_ns)) {
-            if (until_ns < request->not_before_ns)
-                until_ns = request->not_before_ns;
-            return wait_within_bounds(request, until_ns, hard, now_ns);
-        }
-        give_places_back(request);
-        until_ns = peek(request, now_ns, &hard);
-    }
-    return wait_within_bounds(request, add_saturating(now_ns, NS_PER_MS), hard, now_ns);
+     * place.  The places themselves may then turn out later than the look. */
+    if (!would_break_a_bound(request, until_ns, now_ns))
+        until_ns = places_arrange(&request->places, request->not_before_ns, now_ns);
+    return wait_within_bounds(request, until_ns, now_ns);
 }
 
 void governor_charge(struct governor_request *request, uint64_t requests, int64_t now_ns)
 {
-    for (unsigned i = 0; i < request->bucket_count; i++)
-        bucket_charge(request->bucket[i], now_ns, requests);
+    for (unsigned i = 0; i < request->places.count; i++)
+        bucket_charge(request->places.bucket[i], now_ns, requests);
 }
 
 void governor_sent(struct governor_request *request, int64_t now_ns)
 {
-    if (!request->booked)
-        governor_charge(request, 1, now_ns);
-    request->booked = false;
+    places_use(&request->places, now_ns);
     request->next_cause = CAUSE_NONE;
     request->last_sent_ns = now_ns;
     if (request->attempts++ == 0)
@@ -332,7 +263,6 @@ struct word {
     int64_t wait_ns;
     int64_t spread_ns; /* how much later than that, so that a fleet does not return as a herd */
     enum cause cause;
-    bool is_elsewhere; /* another host's, behind a redirect */
 };
 
 static struct word servers_word(const struct policy *policy, const struct outcome *outcome, bool is_refusal,
@@ -408,22 +338,17 @@ static struct governor_step retry(struct governor_request *request, const struct
                            ? add_saturating(word->wait_ns, word->spread_ns)
                            : backoff_draw_ns(policy, request->backoffs, class->is_throttle, request->governor->random);
     int64_t not_before_ns = add_saturating(now_ns, delay_ns);
-    bool hard;
-    int64_t possible_ns = peek(request, now_ns, &hard);
-    enum cause broken = broken_bound(request, possible_ns > not_before_ns ? possible_ns : not_before_ns, true, now_ns);
+    int64_t possible_ns = places_look(&request->places, now_ns);
+    enum cause broken = broken_bound(request, possible_ns > not_before_ns ? possible_ns : not_before_ns, now_ns);
     if (broken)
         return deliver(request, broken, "the wait does not fit");
     /* Retries at a time that the server named do not draw on the budget. */
-    if (!word->wait_ns && request->bucket_count &&
+    if (!word->wait_ns && request->places.count &&
         !bucket_retry_withdraw(spoken_bucket(request), now_ns, policy->retry_reserve))
         return deliver(request, CAUSE_RETRY_BUDGET, "too many retries over requests");
 
     request->not_before_ns = not_before_ns;
     request->next_cause = word->cause;
-    /* Own backoff, and another host's word, are waited out before a place is taken, which would lie
-     * unused until then.  A wait for our host's word holds its place from the start: the bucket's
-     * clock stands still for it. */
-    request->books_late = !word->wait_ns || word->is_elsewhere;
     count_retry(request, word);
     return step(GOVERNOR_RETRY, word->cause, not_before_ns);
 }
@@ -436,13 +361,12 @@ struct governor_step governor_outcome(struct governor_request *request, const st
     struct classification class = classify(policy, &request->traits, outcome, request->attempts);
     struct word word = servers_word(policy, outcome, class.is_refusal, now_s);
 
-    word.is_elsewhere = speaker != NULL;
+    if (metrics && class.is_refusal)
+        metrics_refusal(speaker ? bucket_metrics(speaker) : metrics, outcome->status);
     if (!speaker)
         speaker = spoken_bucket(request);
-    if (outcome->status && request->bucket_count && now_ns >= request->last_sent_ns)
-        bucket_note_latency(request->bucket[0], now_ns - request->last_sent_ns);
-    if (metrics && class.is_refusal)
-        metrics_refusal(word.is_elsewhere ? bucket_metrics(speaker) : metrics, outcome->status);
+    if (outcome->status && request->places.count && now_ns >= request->last_sent_ns)
+        bucket_note_latency(request->places.bucket[0], now_ns - request->last_sent_ns);
     if (word.wait_ns) {
         word.spread_ns = backoff_spread_ns(policy, word.wait_ns, request->governor->random);
         if (speaker)
@@ -463,6 +387,6 @@ struct governor_step governor_outcome(struct governor_request *request, const st
 
 void governor_end(struct governor_request *request, int64_t now_ns)
 {
-    give_places_back(request);
+    places_give_back(&request->places);
     end_wait(request, now_ns);
 }

@@ -26,6 +26,7 @@
 
 #include "core/bucket.h"
 #include "core/classify.h"
+#include "core/places.h"
 #include "core/policy.h"
 
 /* What all requests of a process share. */
@@ -50,9 +51,8 @@ struct governor_step {
 
 struct governor_request {
     const struct governor *governor;
-    const struct policy *policy; /* outlives the request */
-    struct bucket *bucket[POLICY_BUCKETS_MAX];
-    unsigned bucket_count;
+    const struct policy *policy;  /* outlives the request */
+    struct places places;         /* in the queues of its buckets: the host's first */
     struct request_traits traits; /* its method's text outlives the request */
     int64_t max_wait_ns;
 
@@ -60,8 +60,6 @@ struct governor_request {
     int64_t deadline_ns; /* the caller's own timeout; TIME_NEVER: none */
     int64_t room_ns;     /* what an attempt needs before the deadline */
 
-    struct bucket_slot slot[POLICY_BUCKETS_MAX];
-    bool booked;           /* the slots are places in the queue that were not used yet */
     unsigned attempts;     /* started */
     unsigned backoffs;     /* retries without a server's word so far */
     unsigned words_obeyed; /* times that the server's word was waited out */
@@ -69,7 +67,6 @@ struct governor_request {
     int64_t last_sent_ns;
     int64_t not_before_ns; /* for the next attempt */
     int64_t refuse_at_ns;  /* a refusal that is held back for a moment; 0: none */
-    bool books_late;       /* waits for not_before before it takes its place in the queue */
     enum cause next_cause; /* why the next attempt is not made at once */
     enum cause wait_cause; /* of the wait under way */
     int64_t wait_began_ns; /* 0: not waiting */

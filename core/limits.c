@@ -57,7 +57,7 @@ static uint64_t burst_of(struct rate quota, uint32_t headroom_ppm, uint64_t rate
 static int64_t jitter_of(const struct policy *policy, int64_t window_ns)
 {
     if (policy->network_jitter >= 0)
-        return policy->network_jitter;
+        return policy->network_jitter > LIMIT_JITTER_MIN_NS ? policy->network_jitter : LIMIT_JITTER_MIN_NS;
     return window_ns / 10 < NS_PER_SECOND ? window_ns / 10 : NS_PER_SECOND;
 }
 

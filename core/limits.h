@@ -25,6 +25,9 @@
 /* Rates are kept as Q16 tokens per 2^40 ns (about 18 minutes). */
 #define RATE_SHIFT 40
 
+/* No timer that a waiter sleeps by is more exact than this. */
+#define LIMIT_JITTER_MIN_NS (2 * NS_PER_MS)
+
 struct limit {
     uint64_t rate;      /* Q16 tokens per 2^40 ns; above 0 */
     uint64_t burst;     /* Q16 tokens; at least TOKEN_ONE */

@@ -15,19 +15,19 @@
 /* Why a request waits, is retried, or is given up.  One list, for logs, status and metrics. */
 enum cause {
     CAUSE_NONE,
-    CAUSE_QUOTA,         /* the bucket's own pace */
-    CAUSE_BLOCK,         /* the server's word, said to another request */
-    CAUSE_RETRY_AFTER,   /* the server's word, said to this one */
-    CAUSE_QUOTA_FIELDS,  /* "nothing left until T" in a quota field */
-    CAUSE_BACKOFF,       /* own backoff, without a word */
-    CAUSE_CONNECTION,    /* own backoff after a connection error */
-    CAUSE_MAX_WAIT,      /* give-up: the wait is longer than max_wait */
-    CAUSE_TOTAL_BUDGET,  /* give-up: the wait does not fit in total_budget */
-    CAUSE_APP_TIMEOUT,   /* give-up: it does not fit in the caller's own timeout */
-    CAUSE_MAX_ATTEMPTS,  /* give-up: attempts are used up */
-    CAUSE_RETRY_BUDGET,  /* give-up: too many retries over requests */
+    CAUSE_QUOTA,          /* the bucket's own pace */
+    CAUSE_BLOCK,          /* the server's word, said to another request */
+    CAUSE_RETRY_AFTER,    /* the server's word, said to this one */
+    CAUSE_QUOTA_FIELDS,   /* "nothing left until T" in a quota field */
+    CAUSE_BACKOFF,        /* own backoff, without a word */
+    CAUSE_CONNECTION,     /* own backoff after a connection error */
+    CAUSE_MAX_WAIT,       /* give-up: the wait is longer than max_wait */
+    CAUSE_TOTAL_BUDGET,   /* give-up: the wait does not fit in total_budget */
+    CAUSE_APP_TIMEOUT,    /* give-up: it does not fit in the caller's own timeout */
+    CAUSE_MAX_ATTEMPTS,   /* give-up: attempts are used up */
+    CAUSE_RETRY_BUDGET,   /* give-up: too many retries over requests */
     CAUSE_NOT_REPEATABLE, /* give-up: the request must not or cannot be sent twice */
-    CAUSE_ABORTED,       /* the program's own callback ended the wait */
+    CAUSE_ABORTED,        /* the program's own callback ended the wait */
     CAUSE_COUNT
 };
 const char *cause_name(enum cause cause); /* "quota", "retry_after", ... */

@@ -96,8 +96,9 @@ static void make_runtime(void)
             open_log(&runtime.config->settings, fault);
             attach_segment(&runtime.config->settings);
             runtime.governor.random = runtime.segment.header ? segment_random(&runtime.segment) : NULL;
-            runtime.governor.world.self = process_self();
+            runtime.governor.world.who_am_i = process_self;
             runtime.governor.world.owner_is_dead = process_is_dead;
+            runtime.governor.world.clock_ns = clock_now_ns;
             if (fault[0])
                 log_sink_fail_open(fault);
         }

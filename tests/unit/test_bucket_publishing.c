@@ -56,7 +56,7 @@ static void write_number(struct picture *picture, uint64_t number)
                                                    .burst = TOKEN_ONE + number,
                                                    .published = number * 3,
                                                    .window_ns = (int64_t)number + 7,
-                                                   .jitter_ns = BUCKET_JITTER_MIN_NS + (int64_t)number},
+                                                   .jitter_ns = LIMIT_JITTER_MIN_NS + (int64_t)number},
                                          .v0 = number * 5,
                                          .column = (unsigned)(number + i) % RATES_MAX};
 }

@@ -441,6 +441,73 @@ static void test_a_quota_is_kept_in_every_window(void **state)
     }
 }
 
+static unsigned most_in_window(const int64_t *sent_ns, int count, int64_t window_ns)
+{
+    unsigned most = 0;
+    for (int i = 0, j = 0; j < count; j++) {
+        while (sent_ns[j] - sent_ns[i] >= window_ns)
+            i++;
+        most = (unsigned)(j - i + 1) > most ? (unsigned)(j - i + 1) : most;
+    }
+    return most;
+}
+
+/* Requests that draw on a fast bucket and on a slow one, and others that draw on the fast one only:
+ * both quotas are kept, the slow one is used in full, and so is what it leaves of the fast one. */
+static void test_a_fast_and_a_slow_bucket(void **state)
+{
+    struct world *world = *state;
+    enum { BOTH = 6, ONE = 4, ALL = BOTH + ONE, ROOM = 4000 };
+    static int64_t sent_ns[ROOM], slow_ns[ROOM];
+    int sent = 0, slow = 0;
+    const int64_t end_ns = world->now_ns + 120 * S;
+    struct resolved_policy one, both;
+    policy_defaults(&one.values);
+    assert_null(units_parse_rates("10/s", &one.values.quota));
+    limits_from_policy(&one.values, &one.buckets[0].limits, NULL);
+    one.bucket_count = 1;
+    one.values.max_wait = 3600 * S;
+    both = one;
+    both.bucket_count = 2;
+    assert_null(units_parse_rates("10/30s", &one.values.quota));
+    limits_from_policy(&one.values, &both.buckets[1].limits, NULL);
+
+    struct bucket *buckets[] = {world->bucket, segment_bucket(&world->segment, "api.example.com:443/slow", 1000 * S)};
+    const struct request_traits traits = {.method = "GET"};
+    struct governor_request request[ALL];
+    int64_t wake_ns[ALL];
+    for (int i = 0; i < ALL; i++) {
+        governor_begin(&request[i], &world->governor, i < BOTH ? &both : &one, buckets, &traits, 0, world->now_ns);
+        wake_ns[i] = world->now_ns;
+    }
+    for (;;) {
+        int next = 0;
+        for (int i = 1; i < ALL; i++)
+            next = wake_ns[i] < wake_ns[next] ? i : next;
+        world->now_ns = wake_ns[next];
+        if (world->now_ns >= end_ns)
+            break;
+        struct governor_step step = governor_admit(&request[next], world->now_ns);
+        if (step.action == GOVERNOR_SEND) {
+            governor_sent(&request[next], world->now_ns);
+            assert_true(sent < ROOM);
+            sent_ns[sent++] = world->now_ns;
+            if (next < BOTH)
+                slow_ns[slow++] = world->now_ns;
+            governor_end(&request[next], world->now_ns);
+            governor_begin(&request[next], &world->governor, next < BOTH ? &both : &one, buckets, &traits, 0,
+                           world->now_ns);
+        } else {
+            assert_int_equal(step.action, GOVERNOR_WAIT);
+            wake_ns[next] = step.until_ns < world->now_ns + S / 2 ? step.until_ns : world->now_ns + S / 2;
+        }
+    }
+    assert_true(most_in_window(sent_ns, sent, S) <= 10);
+    assert_true(most_in_window(slow_ns, slow, 30 * S) <= 10);
+    assert_true(slow >= 30); /* of 8 in 30 s: 32 and the burst */
+    assert_true(sent >= 8 * 120 * 95 / 100);
+}
+
 /* A waiter that wakes far too late (stopped, suspended) does not use its old place. */
 static void test_a_stale_place_is_booked_anew(void **state)
 {
@@ -542,6 +609,7 @@ int main(void)
         TEST(test_retry_after_ignore),
         TEST(test_observe_never_waits_or_retries),
         TEST(test_a_quota_is_kept_in_every_window),
+        TEST(test_a_fast_and_a_slow_bucket),
         TEST(test_a_stale_place_is_booked_anew),
         TEST(test_a_place_that_is_given_up_is_given_back),
         TEST(test_connection_errors),

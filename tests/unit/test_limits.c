@@ -165,14 +165,14 @@ static void several_windows_come_longest_first(void **state)
     assert_true(breaks);
 }
 
-static void jitter_is_taken_as_given(void **state)
+static void jitter_is_taken_as_given_but_for_what_no_timer_can_keep(void **state)
 {
     struct policy policy = policy_with_quota(100, MINUTE);
 
     (void)state;
     policy.network_jitter = 0;
     struct limit limit = only_limit(&policy, NULL);
-    assert_int_equal(limit.jitter_ns, 0);
+    assert_int_equal(limit.jitter_ns, LIMIT_JITTER_MIN_NS);
     assert_int_equal(limit.burst, 19 * TOKEN_ONE);
     policy.network_jitter = 5 * NS_PER_SECOND;
     limit = only_limit(&policy, NULL);
@@ -403,7 +403,7 @@ int main(void)
         cmocka_unit_test(a_plain_rate_is_exactly_that),
         cmocka_unit_test(a_given_burst_is_kept_and_judged),
         cmocka_unit_test(several_windows_come_longest_first),
-        cmocka_unit_test(jitter_is_taken_as_given),
+        cmocka_unit_test(jitter_is_taken_as_given_but_for_what_no_timer_can_keep),
         cmocka_unit_test(a_jitter_that_leaves_no_room_is_told),
         cmocka_unit_test(the_rule_holds_for_every_quota),
         cmocka_unit_test(no_more_is_cut_than_the_rule_asks_for),

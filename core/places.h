@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Places: where one request stands in the queues of its buckets.
+ *
+ * With one bucket this is simple: take a place, come back when it is due.  With several (a host's,
+ * and one of a path with its own quota) the places become due at different times, and one that is
+ * used later than its bucket's jitter after its time is stale: it would let requests bunch up that
+ * the bucket had spaced out.  To book ahead in the faster bucket would hold up everybody else there.
+ * So a request holds places only where they will still be fresh when the slowest bucket lets it go;
+ * it takes the others when that time has come.  If one of those then turns out to be the slower one,
+ * it is that one that is held, and the first place is given up if it would go stale: some other
+ * request has just used what this one had to wait for, so the queues as a whole always move.
+ *
+ * The same rule covers a request that may not go before some time of its own (backoff): it takes its
+ * place when it would be fresh then, and not before.
+ *
+ * Belongs to one request, on one thread at a time.  No allocation, no lock, no system call.
+ */
+#ifndef CURTSY_CORE_PLACES_H
+#define CURTSY_CORE_PLACES_H
+
+#include "core/bucket.h"
+
+struct places {
+    struct bucket *bucket[POLICY_BUCKETS_MAX];
+    int64_t jitter_ns[POLICY_BUCKETS_MAX]; /* how long a place stays fresh; TIME_NEVER: no limits */
+    struct bucket_slot slot[POLICY_BUCKETS_MAX];
+    unsigned count;
+};
+
+/* Adds a bucket whose limits are `limits`. */
+void places_add(struct places *places, struct bucket *bucket, const struct limits *limits);
+
+/* When the request could go, by what it holds and what it would have to book.  Changes nothing. */
+int64_t places_look(const struct places *places, int64_t now_ns);
+
+/* The same if soft blocks did not count. */
+int64_t places_look_hard(const struct places *places, int64_t now_ns);
+
+/* Takes and gives back places for a request that may not go before not_before_ns, and returns when
+ * it may go by them: now_ns or less only if it holds all of them. */
+int64_t places_arrange(struct places *places, int64_t not_before_ns, int64_t now_ns);
+
+/* The request goes: its places are used up, and where it has none it is charged. */
+void places_use(struct places *places, int64_t now_ns);
+
+/* The request does not go. */
+void places_give_back(struct places *places);
+
+#endif
