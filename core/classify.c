@@ -63,12 +63,13 @@ static bool ends_with(const char *text, size_t length, const char *end)
 
 bool classify_server_forbids_retry(const struct headers *headers)
 {
-    for (unsigned i = 0; headers && i < headers->count; i++) {
-        const struct header_field *field = &headers->field[i];
+    if (!headers)
+        return false;
+    for (const struct header_field *field = headers_first(headers, HEADER_OTHER); field;
+         field = headers_next(headers, field))
         if (ends_with(headers->text + field->name, field->name_length, "should-retry") &&
-            scan_equals_ignoring_case(headers->text + field->value, field->value_length, "false"))
+            scan_equals_ignoring_case(headers_value(headers, field), field->value_length, "false"))
             return true;
-    }
     return false;
 }
 

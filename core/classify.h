@@ -47,6 +47,7 @@ struct request_traits {
 struct outcome {
     int status;           /* of the final response; 0: none, or no complete header block */
     enum failure failure; /* FAILURE_NONE where the header block is complete */
+    bool from_elsewhere;  /* another host's than the request's own: a redirect led there */
     bool from_proxy;      /* the status is a proxy's (CONNECT, 407), not the origin's */
     bool delivered;       /* a byte of the response has reached the program */
     bool request_sent;    /* a byte of the request may have reached the server */

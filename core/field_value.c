@@ -72,6 +72,8 @@ static bool scan_decimal(struct scan *scan, struct decimal *out)
 
 static int64_t fraction_to_ns(int64_t fraction, int64_t unit_ns)
 {
+    if (fraction == 0)
+        return 0;
     return (int64_t)(((__int128)fraction * unit_ns + FRACTION_ONE - 1) / FRACTION_ONE);
 }
 
@@ -95,18 +97,24 @@ static int64_t until_epoch(struct decimal epoch, int64_t unit_ns, int64_t respon
     return until(epoch.whole / per_second, rest_ns, response_s);
 }
 
-static bool number_to_wait(struct decimal number, enum field_number meaning, int64_t response_s, int64_t *wait_ns)
+static bool decimal_to_wait(struct decimal number, enum field_number meaning, int64_t response_s, int64_t *wait_ns)
 {
     bool may_be_epoch = meaning == FIELD_SECONDS_OR_EPOCH || meaning == FIELD_EPOCH_OR_SECONDS;
     if (may_be_epoch && number.whole >= INT64_C(1000000000) && number.whole < INT64_C(10000000000))
         *wait_ns = until_epoch(number, NS_PER_SECOND, response_s);
     else if (may_be_epoch && number.whole >= INT64_C(1000000000000) && number.whole < INT64_C(10000000000000))
         *wait_ns = until_epoch(number, NS_PER_MS, response_s);
-    else if (meaning == FIELD_SECONDS_OR_EPOCH && number.whole >= 100000000)
+    else if (meaning == FIELD_SECONDS_OR_EPOCH && number.whole >= FIELD_EPOCHS_FROM)
         return false;
     else
         *wait_ns = decimal_to_ns(number, meaning == FIELD_MILLISECONDS ? NS_PER_MS : NS_PER_SECOND);
     return true;
+}
+
+int64_t field_number_to_wait(int64_t value, enum field_number number, int64_t response_s)
+{
+    int64_t wait_ns;
+    return decimal_to_wait((struct decimal){.whole = value}, number, response_s, &wait_ns) ? wait_ns : FIELD_UNUSABLE;
 }
 
 /* -------------------------------------------------------------------- durations ---- */
@@ -224,7 +232,7 @@ bool field_parse_wait(const char *text, size_t length, enum field_number number,
     struct scan at = scan;
     struct decimal decimal;
     if (scan_decimal(&at, &decimal) && scan_done(&at))
-        return number_to_wait(decimal, number, response_s, wait_ns);
+        return decimal_to_wait(decimal, number, response_s, wait_ns);
     if (number == FIELD_MILLISECONDS)
         return false;
     return field_parse_duration(scan.at, (size_t)(scan.end - scan.at), wait_ns) ||

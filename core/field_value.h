@@ -29,6 +29,11 @@ bool field_parse_wait(const char *text, size_t length, enum field_number number,
 
 #define FIELD_UNUSABLE INT64_MIN
 
+/* The wait that a whole number, 0 or more, means, or FIELD_UNUSABLE.  Nobody's clock is needed for one
+ * below FIELD_EPOCHS_FROM. */
+#define FIELD_EPOCHS_FROM 100000000
+int64_t field_number_to_wait(int64_t value, enum field_number number, int64_t response_s);
+
 /* Walks over a comma-separated list of such values, from *at on (a NUL-terminated text), mindful of
  * the commas in dates.  A member that is none of the above gives FIELD_UNUSABLE.  False at the end. */
 bool field_next_wait(const char **at, enum field_number number, int64_t response_s, int64_t *wait_ns);

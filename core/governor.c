@@ -361,10 +361,10 @@ struct governor_step governor_outcome(struct governor_request *request, const st
     struct classification class = classify(policy, &request->traits, outcome, request->attempts);
     struct word word = servers_word(policy, outcome, class.is_refusal, now_s);
 
-    if (metrics && class.is_refusal)
-        metrics_refusal(speaker ? bucket_metrics(speaker) : metrics, outcome->status);
-    if (!speaker)
+    if (!outcome->from_elsewhere)
         speaker = spoken_bucket(request);
+    if (class.is_refusal && (outcome->from_elsewhere ? speaker != NULL : metrics != NULL))
+        metrics_refusal(outcome->from_elsewhere ? bucket_metrics(speaker) : metrics, outcome->status);
     if (outcome->status && request->places.count && now_ns >= request->last_sent_ns)
         bucket_note_latency(request->places.bucket[0], now_ns - request->last_sent_ns);
     if (word.wait_ns) {

@@ -91,8 +91,8 @@ void governor_sent(struct governor_request *request, int64_t now_ns);
 bool governor_holds(const struct governor_request *request, int status);
 
 /* What to do with an outcome.  Called once an attempt, as soon as its header block is complete or
- * it has failed.  speaker: the bucket of the host that answered, where a redirect led to another
- * one; NULL: the request's own.  now_s: the wall clock, for dates. */
+ * it has failed.  speaker: where another host than the request's own answered, that one's bucket
+ * (NULL: it is not governed).  now_s: the wall clock, for dates. */
 struct governor_step governor_outcome(struct governor_request *request, const struct outcome *outcome,
                                       struct bucket *speaker, int64_t now_ns, int64_t now_s);
 

@@ -5,6 +5,9 @@
  * (Date, Age, Retry-After and its kin, and every spelling of a quota field), so that a transfer
  * needs no allocation.  What does not fit is dropped and counted, never cut.
  *
+ * A name that somebody reads has a row in the table of names, and its fields are found without a
+ * search.  The others are kept with their names.
+ *
  * Pure data, one owner; no allocation.
  */
 #ifndef CURTSY_CORE_HEADERS_H
@@ -16,22 +19,72 @@
 
 #define HEADERS_FIELDS 32
 #define HEADERS_BYTES 3072
+#define HEADERS_DIGITS 18 /* of a number: what always fits into 63 bits */
+
+/* The names that somebody reads: lower case, letters and hyphens.  A new one is a row here and an entry
+ * in its reader's table; of names of one length the more frequent one comes first. */
+/* clang-format off */
+#define HEADER_NAMES(ROW, argument)                                   \
+    ROW(argument, DATE,                    "date")                    \
+    ROW(argument, AGE,                     "age")                     \
+    ROW(argument, RETRY_AFTER,             "retry-after")             \
+    ROW(argument, RETRY_AFTER_MS,          "retry-after-ms")          \
+    ROW(argument, X_MS_RETRY_AFTER_MS,     "x-ms-retry-after-ms")     \
+    ROW(argument, X_RATELIMIT_LIMIT,       "x-ratelimit-limit")       \
+    ROW(argument, X_RATELIMIT_REMAINING,   "x-ratelimit-remaining")   \
+    ROW(argument, X_RATELIMIT_RESET,       "x-ratelimit-reset")       \
+    ROW(argument, X_RATELIMIT_USED,        "x-ratelimit-used")        \
+    ROW(argument, X_RATELIMIT_RESET_AFTER, "x-ratelimit-reset-after") \
+    ROW(argument, X_RATELIMIT_NEXT,        "x-ratelimit-next")        \
+    ROW(argument, X_RATELIMIT_PERIOD,      "x-ratelimit-period")      \
+    ROW(argument, X_RATELIMIT_WINDOW,      "x-ratelimit-window")      \
+    ROW(argument, RATELIMIT_LIMIT,         "ratelimit-limit")         \
+    ROW(argument, RATELIMIT_REMAINING,     "ratelimit-remaining")     \
+    ROW(argument, RATELIMIT_RESET,         "ratelimit-reset")         \
+    ROW(argument, RATELIMIT_RESETTIME,     "ratelimit-resettime")     \
+    ROW(argument, RATELIMIT,               "ratelimit")               \
+    ROW(argument, RATELIMIT_POLICY,        "ratelimit-policy")        \
+    ROW(argument, X_RATE_LIMIT_LIMIT,      "x-rate-limit-limit")      \
+    ROW(argument, X_RATE_LIMIT_REMAINING,  "x-rate-limit-remaining")  \
+    ROW(argument, X_RATE_LIMIT_RESET,      "x-rate-limit-reset")      \
+    ROW(argument, X_RATE_LIMIT_USED,       "x-rate-limit-used")       \
+    ROW(argument, X_RATE_LIMIT_INTERVAL,   "x-rate-limit-interval")
+
+#define HEADER_NAME_ENUMERATOR(argument, id, text) HEADER_##id,
+enum header_name {
+    HEADER_NONE, /* for tables: no field has this name */
+    HEADER_NAMES(HEADER_NAME_ENUMERATOR, )
+    HEADER_OTHER /* none of these; kept all the same */
+};
+/* clang-format on */
+
+/* The names themselves, by enum header_name. */
+#define HEADER_NAME_SIZE 24
+extern const char header_names[HEADER_OTHER][HEADER_NAME_SIZE];
 
 struct header_field {
-    uint16_t name, name_length;   /* offset into text, length; lower-cased */
+    enum header_name id;
+    uint8_t next;                 /* the next field of this id, as in headers.first */
+    uint16_t name, name_length;   /* of HEADER_OTHER: offset into text, length; lower-cased */
     uint16_t value, value_length; /* blanks around it trimmed; NUL-terminated in text */
+    int64_t number;               /* the value, where it is 1 to HEADERS_DIGITS digits and nothing else; or -1 */
 };
 
 struct headers {
     unsigned count;
     unsigned used;
     unsigned dropped;
-    unsigned times; /* of the fields, those that only tell time: Date, Age */
+    unsigned times;                  /* of the fields, those that only tell time: Date, Age */
+    uint8_t first[HEADER_OTHER + 1]; /* by id: 1 + the place of the first field, or 0 */
     struct header_field field[HEADERS_FIELDS];
     char text[HEADERS_BYTES];
 };
 
 void headers_clear(struct headers *headers);
+
+/* `line` is one field line, "Name: value", with or without its line end.  Anything else (status
+ * line, blank line, folded line, a value with control characters) is ignored. */
+void headers_add(struct headers *headers, const char *line, size_t length);
 
 /* Is there any field that could say something about a limit or a wait? */
 static inline bool headers_say_something(const struct headers *headers)
@@ -39,11 +92,26 @@ static inline bool headers_say_something(const struct headers *headers)
     return headers->count > headers->times;
 }
 
-/* `line` is one field line, "Name: value", with or without its line end.  Anything else (status
- * line, blank line, folded line, a value with control characters) is ignored. */
-void headers_add(struct headers *headers, const char *line, size_t length);
+static inline bool headers_have(const struct headers *headers, enum header_name id)
+{
+    return headers->first[id] != 0;
+}
 
-/* The n-th (from 0) value of that lower-case name, NUL-terminated, or NULL. */
-const char *headers_value(const struct headers *headers, const char *name, unsigned nth);
+/* The fields of one id in their order; NULL after the last. */
+static inline const struct header_field *headers_first(const struct headers *headers, enum header_name id)
+{
+    return headers->first[id] ? &headers->field[headers->first[id] - 1] : NULL;
+}
+
+static inline const struct header_field *headers_next(const struct headers *headers, const struct header_field *field)
+{
+    return field->next ? &headers->field[field->next - 1] : NULL;
+}
+
+/* NUL-terminated. */
+static inline const char *headers_value(const struct headers *headers, const struct header_field *field)
+{
+    return headers->text + field->value;
+}
 
 #endif

@@ -19,7 +19,7 @@ static bool scan_weekday(struct scan *scan)
     const char *word;
     size_t length = scan_word(scan, &word);
     for (int i = 0; i < 7; i++)
-        if ((length == 3 || length == strlen(names[i])) && scan_begins_ignoring_case(names[i], word, length))
+        if (scan_begins_ignoring_case(names[i], word, length) && (length == 3 || names[i][length] == '\0'))
             return true;
     return false;
 }

@@ -5,7 +5,7 @@
  * the structured fields of the IETF draft.  Policies (a quota and the window it is for) are gathered
  * first, since a window rarely says its own length.
  *
- * A new family of plain fields is a row in `families`.
+ * A new family of plain fields is a row in `families`, and its names are rows in HEADER_NAMES.
  */
 #include "core/quota_fields.h"
 
@@ -19,43 +19,46 @@
 #define WINDOWS_MAX 16
 #define POLICIES_MAX 16
 #define VALUES_MAX 8
+#define TIMES_MAX 3
 
 /* A field that holds a time, and what a bare number in it is. */
 struct time_field {
-    const char *name;
+    enum header_name name;
     enum field_number number;
 };
 
-/* Fields that speak of one window.  A list ends at its first NULL; the first usable entry counts. */
+/* Fields that speak of one window; HEADER_NONE where a family has no such.  A list ends at its first
+ * HEADER_NONE; the first usable entry counts. */
 struct family {
-    const char *limit;
-    const char *remaining;
-    const char *used;
-    struct time_field reset[3];
-    struct time_field window[3];
+    enum header_name limit;
+    enum header_name remaining;
+    enum header_name used;
+    struct time_field reset[TIMES_MAX];
+    struct time_field window[TIMES_MAX];
 };
 
 static const struct family families[] = {
     {
-        .limit = "ratelimit-limit",
-        .remaining = "ratelimit-remaining",
-        .reset = {{"ratelimit-reset", FIELD_SECONDS_OR_EPOCH}, {"ratelimit-resettime", FIELD_SECONDS_OR_EPOCH}},
+        .limit = HEADER_RATELIMIT_LIMIT,
+        .remaining = HEADER_RATELIMIT_REMAINING,
+        .reset = {{HEADER_RATELIMIT_RESET, FIELD_SECONDS_OR_EPOCH},
+                  {HEADER_RATELIMIT_RESETTIME, FIELD_SECONDS_OR_EPOCH}},
     },
     {
-        .limit = "x-ratelimit-limit",
-        .remaining = "x-ratelimit-remaining",
-        .used = "x-ratelimit-used",
-        .reset = {{"x-ratelimit-reset-after", FIELD_SECONDS},
-                  {"x-ratelimit-reset", FIELD_SECONDS_OR_EPOCH},
-                  {"x-ratelimit-next", FIELD_SECONDS_OR_EPOCH}},
-        .window = {{"x-ratelimit-period", FIELD_SECONDS}, {"x-ratelimit-window", FIELD_SECONDS}},
+        .limit = HEADER_X_RATELIMIT_LIMIT,
+        .remaining = HEADER_X_RATELIMIT_REMAINING,
+        .used = HEADER_X_RATELIMIT_USED,
+        .reset = {{HEADER_X_RATELIMIT_RESET_AFTER, FIELD_SECONDS},
+                  {HEADER_X_RATELIMIT_RESET, FIELD_SECONDS_OR_EPOCH},
+                  {HEADER_X_RATELIMIT_NEXT, FIELD_SECONDS_OR_EPOCH}},
+        .window = {{HEADER_X_RATELIMIT_PERIOD, FIELD_SECONDS}, {HEADER_X_RATELIMIT_WINDOW, FIELD_SECONDS}},
     },
     {
-        .limit = "x-rate-limit-limit",
-        .remaining = "x-rate-limit-remaining",
-        .used = "x-rate-limit-used",
-        .reset = {{"x-rate-limit-reset", FIELD_SECONDS_OR_EPOCH}},
-        .window = {{"x-rate-limit-interval", FIELD_SECONDS}},
+        .limit = HEADER_X_RATE_LIMIT_LIMIT,
+        .remaining = HEADER_X_RATE_LIMIT_REMAINING,
+        .used = HEADER_X_RATE_LIMIT_USED,
+        .reset = {{HEADER_X_RATE_LIMIT_RESET, FIELD_SECONDS_OR_EPOCH}},
+        .window = {{HEADER_X_RATE_LIMIT_INTERVAL, FIELD_SECONDS}},
     },
 };
 
@@ -68,7 +71,7 @@ struct quota_policy {
     int64_t window_ns;   /* QUOTA_UNKNOWN where it is not said */
     bool other_unit;     /* not requests: bytes, requests in progress */
     bool in_limit_field; /* said by a limit field, and so of that family alone */
-    const char *field;
+    enum header_name field;
 };
 
 struct window {
@@ -78,12 +81,13 @@ struct window {
 
 struct reading {
     const struct headers *headers;
-    int64_t response_s;
+    int64_t now_s;
     struct quota_policy policy[POLICIES_MAX];
     unsigned policy_count;
     struct window window[WINDOWS_MAX];
     unsigned window_count;
-    char joined[HEADERS_BYTES]; /* the instances of a structured field, as one text */
+    /* The instances of a structured field as one text: a comma and a blank where a NUL was. */
+    char joined[HEADERS_BYTES + HEADERS_FIELDS];
     unsigned joined_length;
 };
 
@@ -110,12 +114,12 @@ static void add_policy(struct reading *reading, const struct quota_policy *polic
 }
 
 /* A reset that lies beyond the window belongs to another one. */
-static void set_window_length(struct quota_fields *fields, int64_t window_ns, const char *field)
+static void set_window_length(struct quota_fields *fields, int64_t window_ns, enum header_name field)
 {
     if (window_ns <= 0 || fields->reset_ns > window_ns)
         return;
     fields->window_ns = window_ns;
-    fields->window_field = field;
+    fields->window_field = header_names[field];
 }
 
 /* ------------------------------------------------------------------- plain fields ---- */
@@ -147,7 +151,8 @@ static bool has_thousands_separator(const char *text)
 }
 
 /* "150/15m": a limit and its window. */
-static bool read_limit_per_window(struct reading *reading, const char *text, const char *name, struct values *values)
+static bool read_limit_per_window(struct reading *reading, const char *text, enum header_name name,
+                                  struct values *values)
 {
     struct quota_policy policy = {.field = name, .in_limit_field = true};
     const char *slash = strchr(text, '/');
@@ -166,12 +171,12 @@ static bool is_window_key(const struct scan *key)
 
 /* "10, 10;w=1, 50;w=60" or "100;w=21600": the first member is the value, and so are further ones
  * without a window; a member with a window is a policy. */
-static bool read_count_list(struct reading *reading, const char *text, const char *name, struct values *values)
+static bool read_count_list(struct reading *reading, const char *text, enum header_name name, struct values *values)
 {
     struct structured_field field;
     struct structured_item item, parameter;
     struct scan key;
-    struct values found = {0};
+    struct values found = {.count = 0};
     unsigned policies_before = reading->policy_count;
 
     structured_field_begin(&field, text, strlen(text));
@@ -201,39 +206,74 @@ static bool read_count_list(struct reading *reading, const char *text, const cha
     return found.count > 0;
 }
 
-static void read_counts(struct reading *reading, const char *name, struct values *values)
+/* One count, or several; or a count and its window, or several of these. */
+static void read_count_text(struct reading *reading, const struct header_field *field, struct values *values)
 {
-    const char *text;
-    *values = (struct values){0};
-    for (unsigned nth = 0; name && (text = headers_value(reading->headers, name, nth)); nth++) {
-        int64_t count;
-        if (field_parse_count(text, strlen(text), &count))
-            add_value(values, count);
-        else if (has_thousands_separator(text) ||
-                 !(read_limit_per_window(reading, text, name, values) || read_count_list(reading, text, name, values)))
-            add_value(values, QUOTA_UNKNOWN);
-    }
+    const char *text = headers_value(reading->headers, field);
+    int64_t count;
+    if (field_parse_count(text, field->value_length, &count))
+        add_value(values, count);
+    else if (has_thousands_separator(text) || !(read_limit_per_window(reading, text, field->id, values) ||
+                                                read_count_list(reading, text, field->id, values)))
+        add_value(values, QUOTA_UNKNOWN);
+}
+
+static void read_counts(struct reading *reading, enum header_name name, struct values *values)
+{
+    const struct headers *headers = reading->headers;
+    values->count = 0;
+    for (const struct header_field *field = headers_first(headers, name); field; field = headers_next(headers, field))
+        if (field->number >= 0)
+            add_value(values, field->number);
+        else
+            read_count_text(reading, field, values);
+}
+
+/* False if it is not usable. */
+static bool add_time(struct values *values, int64_t wait_ns)
+{
+    add_value(values, wait_ns == FIELD_UNUSABLE ? QUOTA_UNKNOWN : wait_ns > 0 ? wait_ns : 0);
+    return wait_ns != FIELD_UNUSABLE;
+}
+
+/* False if nothing in it is usable.  The response's own clock is read only for what may be a date or an
+ * epoch. */
+static bool read_time(const struct reading *reading, const struct header_field *field, enum field_number meaning,
+                      struct values *values)
+{
+    const struct headers *headers = reading->headers;
+    bool needs_clock = field->number < 0 || field->number >= FIELD_EPOCHS_FROM;
+    int64_t response_s = needs_clock ? response_time_s(headers, reading->now_s) : reading->now_s;
+    if (field->number >= 0)
+        return add_time(values, field_number_to_wait(field->number, meaning, response_s));
+    const char *text = headers_value(headers, field);
+    int64_t wait_ns;
+    bool any_usable = false;
+    while (field_next_wait(&text, meaning, response_s, &wait_ns))
+        any_usable |= add_time(values, wait_ns);
+    return any_usable;
+}
+
+static bool read_times(const struct reading *reading, const struct time_field *time, struct values *values)
+{
+    const struct headers *headers = reading->headers;
+    bool any_usable = false;
+    values->count = 0;
+    for (const struct header_field *field = headers_first(headers, time->name); field;
+         field = headers_next(headers, field))
+        any_usable |= read_time(reading, field, time->number, values);
+    return any_usable;
 }
 
 /* The first of the fields with a usable value speaks, with all of its values. */
-static const char *read_times(struct reading *reading, const struct time_field *fields, size_t field_count,
-                              struct values *values)
+static enum header_name read_first_times(const struct reading *reading, const struct time_field *fields,
+                                         struct values *values)
 {
-    for (size_t i = 0; i < field_count && fields[i].name; i++) {
-        bool usable = false;
-        const char *text;
-        int64_t wait_ns;
-        *values = (struct values){0};
-        for (unsigned nth = 0; (text = headers_value(reading->headers, fields[i].name, nth)); nth++)
-            while (field_next_wait(&text, fields[i].number, reading->response_s, &wait_ns)) {
-                usable = usable || wait_ns != FIELD_UNUSABLE;
-                add_value(values, wait_ns == FIELD_UNUSABLE ? QUOTA_UNKNOWN : wait_ns > 0 ? wait_ns : 0);
-            }
-        if (usable)
+    for (size_t i = 0; i < TIMES_MAX && fields[i].name != HEADER_NONE; i++)
+        if (headers_have(reading->headers, fields[i].name) && read_times(reading, &fields[i], values))
             return fields[i].name;
-    }
-    *values = (struct values){0};
-    return NULL;
+    values->count = 0;
+    return HEADER_NONE;
 }
 
 static int64_t largest(const struct values *values)
@@ -261,7 +301,7 @@ static unsigned least(const struct values *values)
 }
 
 /* Of two policies with the same quota neither can be told to be meant. */
-static void set_window_by_quota(struct reading *reading, struct quota_fields *fields, const char *limit_name)
+static void set_window_by_quota(struct reading *reading, struct quota_fields *fields, enum header_name limit_name)
 {
     const struct quota_policy *found = NULL;
     for (unsigned i = 0; i < reading->policy_count; i++) {
@@ -293,8 +333,20 @@ static bool settle_negatives(struct quota_fields *fields)
 
 struct family_values {
     struct values limit, remaining, used, reset;
-    const char *reset_field;
+    enum header_name reset_name;
 };
+
+/* A window's length alone says nothing. */
+static bool has_any_of(const struct headers *headers, const struct family *family)
+{
+    if (headers_have(headers, family->limit) || headers_have(headers, family->remaining) ||
+        headers_have(headers, family->used))
+        return true;
+    for (size_t i = 0; i < TIMES_MAX; i++)
+        if (headers_have(headers, family->reset[i].name))
+            return true;
+    return false;
+}
 
 static int64_t value_at(const struct values *values, unsigned position)
 {
@@ -309,22 +361,22 @@ static void add_family_window(struct reading *reading, const struct family *fami
     int64_t used = value_at(&values->used, 0);
 
     fields.limit = limit;
-    fields.limit_field = family->limit;
     fields.remaining = remaining;
     fields.reset_ns = reset_ns;
     if (!settle_negatives(&fields))
         return;
+    enum header_name limit_name = family->limit;
     if (limit == QUOTA_UNKNOWN && used >= 0 && fields.remaining >= 0) {
         fields.limit = used + fields.remaining;
-        fields.limit_field = family->used;
+        limit_name = family->used;
     }
-    fields.limit_field = fields.limit == QUOTA_UNKNOWN ? NULL : fields.limit_field;
-    fields.remaining_field = fields.remaining == QUOTA_UNKNOWN ? NULL : family->remaining;
-    fields.reset_field = fields.reset_ns == QUOTA_UNKNOWN ? NULL : values->reset_field;
+    fields.limit_field = fields.limit == QUOTA_UNKNOWN ? NULL : header_names[limit_name];
+    fields.remaining_field = fields.remaining == QUOTA_UNKNOWN ? NULL : header_names[family->remaining];
+    fields.reset_field = fields.reset_ns == QUOTA_UNKNOWN ? NULL : header_names[values->reset_name];
 
-    const char *length_field = read_times(reading, family->window, COUNT_OF(family->window), &lengths);
-    if (length_field)
-        set_window_length(&fields, value_at(&lengths, 0), length_field);
+    enum header_name length_name = read_first_times(reading, family->window, &lengths);
+    if (length_name != HEADER_NONE)
+        set_window_length(&fields, value_at(&lengths, 0), length_name);
     if (fields.window_ns == QUOTA_UNKNOWN && fields.limit != QUOTA_UNKNOWN)
         set_window_by_quota(reading, &fields, family->limit);
     add_window(reading, &fields, false);
@@ -339,7 +391,7 @@ static void read_family(struct reading *reading, const struct family *family)
     read_counts(reading, family->limit, &values.limit);
     read_counts(reading, family->remaining, &values.remaining);
     read_counts(reading, family->used, &values.used);
-    values.reset_field = read_times(reading, family->reset, COUNT_OF(family->reset), &values.reset);
+    values.reset_name = read_first_times(reading, family->reset, &values.reset);
 
     unsigned count = values.remaining.count;
     bool limits_match = values.limit.count == count;
@@ -358,26 +410,25 @@ static void read_family(struct reading *reading, const struct family *family)
 
 /* -------------------------------------------------------------- structured fields ---- */
 
-static const char policy_name[] = "ratelimit-policy";
-static const char state_name[] = "ratelimit";
-
 static bool is_name(const struct structured_item *item)
 {
     return item->type == STRUCTURED_STRING || item->type == STRUCTURED_TOKEN;
 }
 
-/* RFC 9110, section 5.3: a field in several lines is one list.  It fits, since what the names took
- * in `headers` is more than what the commas take here. */
-static const char *join_instances(struct reading *reading, const char *name)
+/* RFC 9110, section 5.3: a field in several lines is one list.  There is one line at least. */
+static const char *join_instances(struct reading *reading, enum header_name name)
 {
-    const char *text = headers_value(reading->headers, name, 0);
-    if (!text || !headers_value(reading->headers, name, 1))
-        return text;
+    const struct header_field *field = headers_first(reading->headers, name);
+    if (!field->next)
+        return headers_value(reading->headers, field);
     char *joined = reading->joined + reading->joined_length;
-    for (unsigned nth = 0; (text = headers_value(reading->headers, name, nth)); nth++) {
-        int length = snprintf(reading->joined + reading->joined_length, HEADERS_BYTES - reading->joined_length, "%s%s",
-                              nth ? ", " : "", text);
+    const char *separator = "";
+    for (; field; field = headers_next(reading->headers, field)) {
+        size_t room = sizeof(reading->joined) - reading->joined_length;
+        int length = snprintf(reading->joined + reading->joined_length, room, "%s%s", separator,
+                              headers_value(reading->headers, field));
         reading->joined_length += (unsigned)length;
+        separator = ", ";
     }
     reading->joined_length++;
     return joined;
@@ -388,7 +439,8 @@ static bool read_policy(struct structured_field *field, const struct structured_
 {
     struct scan key;
     struct structured_item value;
-    *policy = (struct quota_policy){.quota = QUOTA_UNKNOWN, .window_ns = QUOTA_UNKNOWN, .field = policy_name};
+    *policy =
+        (struct quota_policy){.quota = QUOTA_UNKNOWN, .window_ns = QUOTA_UNKNOWN, .field = HEADER_RATELIMIT_POLICY};
     if (is_name(item))
         policy->name = item->text;
     else if (item->type == STRUCTURED_INTEGER)
@@ -411,13 +463,11 @@ static bool read_policy(struct structured_field *field, const struct structured_
 
 static void read_policies(struct reading *reading)
 {
-    const char *text = join_instances(reading, policy_name);
+    const char *text = join_instances(reading, HEADER_RATELIMIT_POLICY);
     struct structured_field field;
     struct structured_item item;
     struct quota_policy policy;
 
-    if (!text)
-        return;
     structured_field_begin(&field, text, strlen(text));
     field.lenient = true;
     while (structured_field_next_member(&field, &item))
@@ -466,16 +516,16 @@ static bool read_state(const struct reading *reading, struct structured_field *f
     *window = (struct window){.fields = nothing};
     if (remaining != QUOTA_UNKNOWN) {
         fields->remaining = remaining;
-        fields->remaining_field = state_name;
+        fields->remaining_field = header_names[HEADER_RATELIMIT];
     }
     if (reset_s != QUOTA_UNKNOWN) {
         fields->reset_ns = seconds_to_ns(reset_s);
-        fields->reset_field = state_name;
+        fields->reset_field = header_names[HEADER_RATELIMIT];
     }
     const struct quota_policy *policy = find_policy(reading, &item->text, &partition);
     if (policy) {
         fields->limit = policy->quota;
-        fields->limit_field = policy->field;
+        fields->limit_field = header_names[policy->field];
         set_window_length(fields, policy->window_ns, policy->field);
         window->other_unit = policy->other_unit;
     }
@@ -515,26 +565,26 @@ static void read_state_dictionary(struct reading *reading, const char *text)
             valid = valid && item.type == STRUCTURED_INTEGER && item.integer >= 0;
         if (is_limit) {
             fields.limit = item.integer;
-            fields.limit_field = state_name;
+            fields.limit_field = header_names[HEADER_RATELIMIT];
         } else if (is_remaining) {
             fields.remaining = item.integer;
-            fields.remaining_field = state_name;
+            fields.remaining_field = header_names[HEADER_RATELIMIT];
         } else if (is_reset) {
             fields.reset_ns = seconds_to_ns(item.integer);
-            fields.reset_field = state_name;
+            fields.reset_field = header_names[HEADER_RATELIMIT];
         }
     }
     if (field.failed || !valid)
         return;
     if (fields.limit_field)
-        set_window_by_quota(reading, &fields, state_name);
+        set_window_by_quota(reading, &fields, HEADER_RATELIMIT);
     add_window(reading, &fields, false);
 }
 
 static void read_states(struct reading *reading)
 {
-    const char *text = join_instances(reading, state_name);
-    if (text && !read_state_list(reading, text))
+    const char *text = join_instances(reading, HEADER_RATELIMIT);
+    if (!read_state_list(reading, text))
         read_state_dictionary(reading, text);
 }
 
@@ -545,7 +595,7 @@ static void add_policies_as_windows(struct reading *reading)
         const struct quota_policy *policy = &reading->policy[i];
         struct quota_fields fields = nothing;
         fields.limit = policy->quota;
-        fields.limit_field = policy->field;
+        fields.limit_field = header_names[policy->field];
         set_window_length(&fields, policy->window_ns, policy->field);
         add_window(reading, &fields, policy->other_unit);
     }
@@ -577,22 +627,31 @@ static bool may_govern(const struct window *window)
 /* RFC 9111, section 5.1: a response from a cache carries Age; of several the first counts. */
 static bool is_from_a_cache(const struct headers *headers)
 {
-    const char *age = headers_value(headers, "age", 0);
+    const struct header_field *age = headers_first(headers, HEADER_AGE);
+    if (!age)
+        return false;
+    const char *text = headers_value(headers, age);
     int64_t seconds;
-    return age && field_parse_count(age, strcspn(age, ","), &seconds) && seconds > 0;
+    return field_parse_count(text, strcspn(text, ","), &seconds) && seconds > 0;
 }
 
 struct quota_fields quota_fields_read(const struct headers *headers, int64_t now_s)
 {
-    struct reading reading = {.headers = headers, .response_s = response_time_s(headers, now_s)};
+    struct reading reading; /* set part by part: most of it is room that needs no clearing */
     const struct window *best = NULL;
 
     if (headers->count == 0 || is_from_a_cache(headers))
         return nothing;
-    read_policies(&reading);
-    read_states(&reading);
+    reading.headers = headers;
+    reading.now_s = now_s;
+    reading.policy_count = reading.window_count = reading.joined_length = 0;
+    if (headers_have(headers, HEADER_RATELIMIT_POLICY))
+        read_policies(&reading);
+    if (headers_have(headers, HEADER_RATELIMIT))
+        read_states(&reading);
     for (size_t i = 0; i < COUNT_OF(families); i++)
-        read_family(&reading, &families[i]);
+        if (has_any_of(headers, &families[i]))
+            read_family(&reading, &families[i]);
     if (reading.window_count == 0)
         add_policies_as_windows(&reading);
     for (unsigned i = 0; i < reading.window_count; i++)

@@ -10,31 +10,31 @@
 
 /* A delta of 10^9 seconds is 31 years: what is that large and could be an epoch is one. */
 static const struct {
-    const char *name;
+    enum header_name name;
     enum field_number number;
 } fields[] = {
-    {"retry-after-ms", FIELD_MILLISECONDS},
-    {"x-ms-retry-after-ms", FIELD_MILLISECONDS},
-    {"retry-after", FIELD_EPOCH_OR_SECONDS},
+    {HEADER_RETRY_AFTER_MS, FIELD_MILLISECONDS},
+    {HEADER_X_MS_RETRY_AFTER_MS, FIELD_MILLISECONDS},
+    {HEADER_RETRY_AFTER, FIELD_EPOCH_OR_SECONDS},
 };
 
 int64_t response_time_s(const struct headers *headers, int64_t now_s)
 {
-    const char *date = headers_value(headers, "date", 0);
+    const struct header_field *date = headers_first(headers, HEADER_DATE);
     int64_t time_s;
-    return date && http_date_parse(date, now_s, &time_s) ? time_s : now_s;
+    return date && http_date_parse(headers_value(headers, date), now_s, &time_s) ? time_s : now_s;
 }
 
 /* The largest of all values under one name. */
-static struct retry_after read_field(const struct headers *headers, const char *name, enum field_number number,
+static struct retry_after read_field(const struct headers *headers, enum header_name name, enum field_number number,
                                      int64_t response_s)
 {
     struct retry_after word = {.form = RETRY_AFTER_ABSENT};
-    const char *value;
     int64_t wait_ns;
-    for (unsigned nth = 0; (value = headers_value(headers, name, nth)); nth++) {
+    for (const struct header_field *field = headers_first(headers, name); field; field = headers_next(headers, field)) {
+        const char *value = headers_value(headers, field);
         if (word.form == RETRY_AFTER_ABSENT)
-            word = (struct retry_after){.form = RETRY_AFTER_UNUSABLE, .field = name};
+            word = (struct retry_after){.form = RETRY_AFTER_UNUSABLE, .field = header_names[name]};
         while (field_next_wait(&value, number, response_s, &wait_ns)) {
             if (wait_ns == FIELD_UNUSABLE)
                 continue;

@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <string.h>
 
 struct scan {
@@ -95,6 +96,19 @@ static inline size_t scan_word(struct scan *scan, const char **out)
     return (size_t)(scan->at - *out);
 }
 
+/* Eight characters as one number, to be looked at together. */
+static inline uint64_t scan_eight(const char *text)
+{
+    uint64_t eight;
+    memcpy(&eight, text, sizeof(eight));
+    return eight;
+}
+
+static inline uint64_t scan_eight_times(unsigned char c)
+{
+    return UINT64_C(0x0101010101010101) * c;
+}
+
 /* Takes blanks off both ends. */
 static inline void scan_trim(struct scan *scan)
 {
@@ -103,11 +117,17 @@ static inline void scan_trim(struct scan *scan)
         scan->end--;
 }
 
+/* The two cases of a letter differ in one bit. */
+static inline bool scan_is_same_ignoring_case(char a, char b)
+{
+    return a == b || ((a ^ b) == 0x20 && scan_is_letter(a));
+}
+
 /* Does `word` begin with the `length` characters of `text`? */
 static inline bool scan_begins_ignoring_case(const char *word, const char *text, size_t length)
 {
     for (size_t i = 0; i < length; i++)
-        if (word[i] == '\0' || scan_lower(text[i]) != scan_lower(word[i]))
+        if (word[i] == '\0' || !scan_is_same_ignoring_case(text[i], word[i]))
             return false;
     return true;
 }

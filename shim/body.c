@@ -37,8 +37,10 @@ bool body_has_reader_callback(const struct transfer *transfer)
 size_t body_on_read(char *buffer, size_t size, size_t count, void *userdata)
 {
     struct transfer *transfer = userdata;
+    const struct overrides *overrides = &transfer->governed->overrides;
     transfer->governed->reader_called = true;
-    return transfer->options.read_function(buffer, size, count, transfer->options.read_data);
+    /* As they were when the transfer began: libcurl does not look at newer ones before its end. */
+    return overrides->read_function(buffer, size, count, overrides->read_data);
 }
 
 bool transfer_body_is_resendable(const struct transfer *transfer, bool request_sent)

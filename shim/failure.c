@@ -9,14 +9,14 @@
 static long info_long(const struct transfer *transfer, CURLINFO info)
 {
     long value = 0;
-    transfer->real->curl_easy_getinfo(atomic_load_explicit(&transfer->handle, memory_order_relaxed), info, &value);
+    transfer->real->curl_easy_getinfo(transfer_handle(transfer), info, &value);
     return value;
 }
 
 static curl_off_t info_offset(const struct transfer *transfer, CURLINFO info)
 {
     curl_off_t value = 0;
-    transfer->real->curl_easy_getinfo(atomic_load_explicit(&transfer->handle, memory_order_relaxed), info, &value);
+    transfer->real->curl_easy_getinfo(transfer_handle(transfer), info, &value);
     return value;
 }
 

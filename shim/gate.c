@@ -13,8 +13,8 @@
 
 #include "core/system/clock.h"
 
+#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* Since 8.7.0 CURLOPT_HEADER puts trailers into the body too. */
@@ -23,75 +23,60 @@
 /* Field by field: most of a gate is room for headers, which needs no clearing. */
 void gate_begin_request(struct gate *gate, struct transfer *transfer, struct governor_request *request)
 {
-    gate_end(gate); /* a perform that was left by longjmp may have kept something */
     gate->transfer = transfer;
     gate->request = request;
+    gate->blocks_shown = 0;
     gate_begin_attempt(gate);
-}
-
-static void drop_kept(struct gate *gate)
-{
-    gate->kept_size = 0;
-    gate->replayed = 0;
-    gate->again = gate->header_half_done = gate->paused = false;
 }
 
 void gate_begin_attempt(struct gate *gate)
 {
-    drop_kept(gate);
-    gate->first_attempt = gate->request->attempts == 0;
+    kept_clear(&gate->kept);
     gate->mode = GATE_LIVE;
-    gate->in_block = gate->block_is_final = gate->block_complete = gate->has_body = false;
-    gate->delivered = gate->program_stopped = gate->decided = false;
+    gate->blocks = gate->final_blocks = 0;
+    gate->in_block = gate->block_is_final = gate->block_complete = false;
     gate->status = 0;
-    gate->final_blocks = 0;
     headers_clear(&gate->headers);
+    gate->decided = false;
+    gate->had[STREAM_HEADERS] = gate->had[STREAM_BODY] = 0;
+    gate->header_half_done = gate->delivered = gate->program_pauses = gate->program_stopped = false;
 }
 
 void gate_end(struct gate *gate)
 {
-    free(gate->kept);
-    gate->kept = NULL;
-    gate->kept_size = gate->kept_capacity = 0;
-    drop_kept(gate);
+    kept_free(&gate->kept);
 }
 
-bool gate_keeps_something(const struct gate *gate)
-{
-    return gate->replayed < gate->kept_size;
-}
-
-/* ------------------------------------------------------- to the program, live ---- */
+/* ------------------------------------------------------------- to the program ---- */
 
 static curl_write_callback write_callback(const struct options *options)
 {
     return options->write_function ? options->write_function : (curl_write_callback)(uintptr_t)fwrite;
 }
 
-/* As libcurl writes bodies: in chunks of at most CURL_MAX_WRITE_SIZE. */
+/* As libcurl writes bodies: in chunks of at most CURL_MAX_WRITE_SIZE.  Returns `length`, or what the
+ * callback returned instead. */
 static size_t write_chunks(const struct options *options, char *data, size_t length)
 {
-    size_t written = 0;
-    do {
+    for (size_t written = 0; written < length;) {
         size_t chunk = length - written < CURL_MAX_WRITE_SIZE ? length - written : CURL_MAX_WRITE_SIZE;
         size_t result = write_callback(options)(data + written, 1, chunk, options->write_data);
         if (result != chunk)
-            return result == CURL_WRITEFUNC_PAUSE && written == 0 ? result : written + (result < chunk ? result : 0);
+            return result == length ? 0 : result;
         written += chunk;
-    } while (written < length);
-    return written;
+    }
+    return length;
 }
 
-/* Returns what the program's callback returned, or `length` where there is none. */
 static size_t deliver_header(struct gate *gate, char *line, size_t length, bool is_trailer)
 {
     const struct options *options = &gate->transfer->options;
     bool in_body =
         options->header_in_body && (!is_trailer || gate->transfer->real->version >= VERSION_TRAILERS_IN_BODY);
     if (in_body && !gate->header_half_done) {
-        size_t written = write_chunks(options, line, length);
-        if (written != length)
-            return written;
+        size_t result = write_chunks(options, line, length);
+        if (result != length)
+            return result;
         gate->header_half_done = true;
     }
     size_t result = length;
@@ -99,102 +84,96 @@ static size_t deliver_header(struct gate *gate, char *line, size_t length, bool 
         result = options->header_function(line, 1, length, options->header_data);
     else if (options->header_data)
         result = write_callback(options)(line, 1, length, options->header_data);
-    if (result != CURL_WRITEFUNC_PAUSE)
+    if (result == length)
         gate->header_half_done = false;
     return result;
 }
 
-static size_t deliver_body(const struct gate *gate, char *data, size_t length)
+/* One piece to the program.  Notes what it makes of it; true if it took it. */
+static bool deliver(struct gate *gate, enum piece_kind kind, char *data, size_t length)
 {
     const struct options *options = &gate->transfer->options;
-    return write_callback(options)(data, 1, length, options->write_data);
-}
-
-/* What to tell libcurl, and what to remember, of a callback's return value. */
-static size_t account(struct gate *gate, size_t result, size_t length)
-{
-    if (result == CURL_WRITEFUNC_PAUSE)
-        return result;
-    if (result != length)
-        gate->program_stopped = true;
-    return result;
-}
-
-/* ------------------------------------------------------------- keeping, giving ---- */
-
-static bool keep(struct gate *gate, const char *data, size_t length, bool is_header, bool is_trailer)
-{
-    const struct gate_item item = {.length = length, .is_header = is_header, .is_trailer = is_trailer};
-    size_t needed = gate->kept_size + sizeof item + length;
-    if (needed > GATE_KEEP_MAX)
-        return false;
-    if (needed > gate->kept_capacity) {
-        size_t capacity = gate->kept_capacity ? gate->kept_capacity * 2 : 4096;
-        while (capacity < needed)
-            capacity *= 2;
-        char *larger = realloc(gate->kept, capacity);
-        if (!larger)
-            return false;
-        gate->kept = larger;
-        gate->kept_capacity = capacity;
+    size_t result = kind == PIECE_BODY ? write_callback(options)(data, 1, length, options->write_data)
+                                       : deliver_header(gate, data, length, kind == PIECE_TRAILER);
+    if (result == length) {
+        gate->delivered = gate->delivered || gate->block_is_final;
+        return true;
     }
-    memcpy(gate->kept + gate->kept_size, &item, sizeof item);
-    memcpy(gate->kept + gate->kept_size + sizeof item, data, length);
-    gate->kept_size = needed;
-    return true;
+    if (result == CURL_WRITEFUNC_PAUSE) {
+        gate->program_pauses = true;
+    } else {
+        gate->program_stopped = true;
+        gate->stop_value = result;
+    }
+    return false;
 }
 
 enum gate_flush gate_flush(struct gate *gate)
 {
-    while (gate->replayed < gate->kept_size) {
-        struct gate_item item;
-        memcpy(&item, gate->kept + gate->replayed, sizeof item);
-        char *data = gate->kept + gate->replayed + sizeof item;
-        size_t result = item.is_header ? deliver_header(gate, data, item.length, item.is_trailer)
-                                       : deliver_body(gate, data, item.length);
-        if (result == CURL_WRITEFUNC_PAUSE)
-            return GATE_FLUSH_PAUSED;
-        if (result != item.length) {
-            gate->program_stopped = true;
-            return GATE_FLUSH_STOPPED;
-        }
-        gate->delivered = true;
-        gate->replayed += sizeof item + item.length;
+    enum piece_kind kind;
+    char *data;
+    size_t length;
+    if (gate->program_stopped)
+        return GATE_FLUSH_STOPPED;
+    gate->program_pauses = false;
+    while (kept_front(&gate->kept, &kind, &data, &length)) {
+        if (!deliver(gate, kind, data, length))
+            return gate->program_pauses ? GATE_FLUSH_PAUSED : GATE_FLUSH_STOPPED;
+        kept_pop(&gate->kept);
     }
-    drop_kept(gate);
     return GATE_FLUSH_DONE;
 }
 
-/* The response is the program's after all: what is kept goes first, then `length` bytes that
- * libcurl has brought now (they are the last item kept already). */
-static size_t let_through(struct gate *gate, size_t length)
+/* ---------------------------------------------------------------------- pieces ---- */
+
+/* The program gets this response: what is kept goes first, at the end of this callback. */
+static void let_through(struct gate *gate)
 {
     gate->mode = GATE_LIVE;
-    switch (gate_flush(gate)) {
-    case GATE_FLUSH_PAUSED:
-        gate->again = true;
-        return CURL_WRITEFUNC_PAUSE;
-    case GATE_FLUSH_STOPPED:
-        return length ? 0 : 1;
-    case GATE_FLUSH_DONE:
-        break;
-    }
-    return length;
+    if (gate->blocks_shown < gate->blocks)
+        gate->blocks_shown = gate->blocks;
 }
 
-/* Too large to keep: given to the program, and what comes now after it, live. */
-static size_t give_up_keeping(struct gate *gate, char *data, size_t length, bool is_header)
+/* Too large to keep: it is the program's. */
+static void give_up_keeping(struct gate *gate)
 {
     gate->decision = (struct governor_step){.action = GOVERNOR_DELIVER, .cause = CAUSE_NONE, .until_ns = TIME_NEVER};
     gate->decided = true;
-    gate->mode = GATE_LIVE;
-    if (gate_flush(gate) != GATE_FLUSH_DONE) {
-        gate->program_stopped = true; /* a pause here could not be resumed in the right order */
-        return length ? 0 : 1;
+    let_through(gate);
+}
+
+/* One piece, in the order in which they came: to the program, or behind what is kept. */
+static void take_piece(struct gate *gate, enum piece_kind kind, char *data, size_t length)
+{
+    if (gate->program_stopped)
+        return;
+    if (gate->mode == GATE_LIVE && kept_is_empty(&gate->kept) && deliver(gate, kind, data, length))
+        return;
+    if (gate->program_stopped)
+        return;
+    if (gate->mode != GATE_LIVE && kept_add(&gate->kept, kind, data, length, GATE_KEEP_MAX))
+        return;
+    if (gate->mode != GATE_LIVE)
+        give_up_keeping(gate);
+    if (!kept_add(&gate->kept, kind, data, length, SIZE_MAX)) {
+        gate->program_stopped = true; /* out of memory: a clear error, and nothing out of order */
+        gate->stop_value = 0;
     }
-    gate->delivered = true;
-    return account(gate, is_header ? deliver_header(gate, data, length, false) : deliver_body(gate, data, length),
-                   length);
+}
+
+/* What to tell libcurl at the end of a callback that brought `length` bytes. */
+static size_t answer(struct gate *gate, enum gate_stream stream, size_t length)
+{
+    if (gate->mode == GATE_LIVE && !gate->program_pauses)
+        gate_flush(gate);
+    gate->had[stream] = 0;
+    if (gate->program_stopped)
+        return gate->stop_value != length ? gate->stop_value : 0;
+    if (gate->program_pauses) {
+        gate->had[stream] = length;
+        return CURL_WRITEFUNC_PAUSE;
+    }
+    return length;
 }
 
 /* ---------------------------------------------------------------------- blocks ---- */
@@ -217,39 +196,65 @@ static int status_of(const char *line, size_t length)
 static bool is_tunnel_answer(const struct gate *gate, int status)
 {
     long code = 0;
-    CURL *handle = atomic_load_explicit(&gate->transfer->handle, memory_order_relaxed);
-    gate->transfer->real->curl_easy_getinfo(handle, CURLINFO_RESPONSE_CODE, &code);
+    gate->transfer->real->curl_easy_getinfo(transfer_handle(gate->transfer), CURLINFO_RESPONSE_CODE, &code);
     return code != status;
 }
 
 static bool may_be_intermediate(int status)
 {
-    return status < 200 || (status >= 300 && status < 400) || status == 401 || status == 407;
+    return (status >= 300 && status < 400) || status == 401 || status == 407;
+}
+
+static bool was_shown(const struct gate *gate)
+{
+    return gate->blocks <= gate->blocks_shown;
 }
 
 static void begin_block(struct gate *gate, const char *line, size_t length)
 {
     int status = status_of(line, length);
-    bool is_final = status >= 200 && !is_tunnel_answer(gate, status);
 
-    /* Something held and not decided, and yet another block: it was an intermediate one of a later
-     * attempt.  The program has seen the first attempt's. */
-    if (gate->mode == GATE_HOLDING) {
-        drop_kept(gate);
-        gate->mode = GATE_LIVE;
-    }
+    gate->blocks++;
     gate->in_block = true;
-    gate->block_is_final = is_final;
+    gate->block_is_final = status >= 200 && !is_tunnel_answer(gate, status);
     gate->block_complete = false;
     gate->delivered = false;
-    gate->status = is_final ? status : 0;
+    gate->status = gate->block_is_final ? status : 0;
     headers_clear(&gate->headers);
-    if (is_final && ++gate->final_blocks > 1)
+    if (gate->block_is_final && ++gate->final_blocks > 1)
         hop_charge(gate->transfer);
-    if (is_final && governor_holds(gate->request, status))
+
+    if (gate->mode == GATE_KEEPING)
+        return;
+    /* Held, not decided, and yet another block: it was an intermediate one that the program has had. */
+    if (gate->mode == GATE_HOLDING)
+        kept_clear(&gate->kept);
+    bool is_retryable = gate->block_is_final && governor_holds(gate->request, status);
+    bool is_repeated = was_shown(gate) && (!gate->block_is_final || may_be_intermediate(status));
+    if (is_retryable || is_repeated)
         gate->mode = GATE_HOLDING;
-    else if (!gate->first_attempt && (!is_final || may_be_intermediate(status)))
-        gate->mode = GATE_HOLDING;
+    else
+        let_through(gate);
+}
+
+/* The header block of a held response is complete: now it can be decided. */
+static void decide(struct gate *gate)
+{
+    struct bucket *speaker;
+    const struct outcome outcome = {
+        .status = gate->status,
+        .failure = FAILURE_NONE,
+        .from_elsewhere = hop_is_elsewhere(gate->transfer, &speaker),
+        .request_sent = true,
+        .body_resendable = transfer_body_is_resendable(gate->transfer, true),
+        .headers = &gate->headers,
+    };
+    gate->decision = governor_outcome(gate->request, &outcome, speaker, clock_now_ns(), clock_wall_s());
+    gate->decided = true;
+    if (gate->decision.action == GOVERNOR_RETRY)
+        gate->mode = GATE_KEEPING;
+    else
+        let_through(gate);
 }
 
 static bool is_blank(const char *line, size_t length)
@@ -257,86 +262,58 @@ static bool is_blank(const char *line, size_t length)
     return (length == 2 && line[0] == '\r' && line[1] == '\n') || (length == 1 && line[0] == '\n');
 }
 
-/* The header block of a held response is complete: now it can be decided. */
-static size_t decide(struct gate *gate, size_t length)
+static void take_line(struct gate *gate, char *line, size_t length)
 {
-    const struct outcome outcome = {
-        .status = gate->status,
-        .failure = FAILURE_NONE,
-        .delivered = gate->delivered,
-        .request_sent = true,
-        .body_resendable = transfer_body_is_resendable(gate->transfer, true),
-        .headers = &gate->headers,
-    };
-    gate->decision =
-        governor_outcome(gate->request, &outcome, hop_bucket(gate->transfer), clock_now_ns(), clock_wall_s());
-    gate->decided = true;
-    if (gate->decision.action == GOVERNOR_RETRY) {
-        gate->mode = GATE_KEEPING;
-        return length;
-    }
-    return let_through(gate, length);
-}
-
-size_t gate_on_header(char *line, size_t size, size_t count, void *userdata)
-{
-    struct gate *gate = userdata;
-    size_t length = size * count;
-    bool is_blank_line = is_blank(line, length);
-
-    if (gate->again) { /* the same bytes once more, after a pause */
-        gate->again = false;
-        return let_through(gate, length);
-    }
     bool is_trailer = !gate->in_block && gate->block_complete;
-    if (length >= 5 && memcmp(line, "HTTP/", 5) == 0 && !gate->in_block) {
+    if (!gate->in_block && length >= 5 && memcmp(line, "HTTP/", 5) == 0) {
         is_trailer = false;
         begin_block(gate, line, length);
     } else if (gate->in_block && gate->block_is_final) {
         headers_add(&gate->headers, line, length);
     }
-    if (gate->mode != GATE_LIVE && !keep(gate, line, length, true, is_trailer))
-        return give_up_keeping(gate, line, length, true);
+    take_piece(gate, is_trailer ? PIECE_TRAILER : PIECE_HEADER, line, length);
+    if (!gate->in_block || !is_blank(line, length))
+        return;
+    gate->in_block = false;
+    gate->block_complete = gate->block_is_final;
+    if (gate->mode == GATE_HOLDING && gate->block_is_final && governor_holds(gate->request, gate->status))
+        decide(gate);
+}
 
-    bool ends_block = is_blank_line && gate->in_block;
-    if (gate->mode == GATE_LIVE) {
-        size_t result = account(gate, deliver_header(gate, line, length, is_trailer), length);
-        if (result != length)
-            return result;
-        gate->delivered = gate->delivered || gate->block_is_final;
+void gate_drop_what_was_shown(struct gate *gate)
+{
+    if (gate->mode == GATE_HOLDING && was_shown(gate))
+        kept_clear(&gate->kept);
+}
+
+/* ------------------------------------------------------------------- callbacks ---- */
+
+size_t gate_on_header(char *data, size_t size, size_t count, void *userdata)
+{
+    struct gate *gate = userdata;
+    size_t length = size * count;
+    size_t at = gate->had[STREAM_HEADERS] < length ? gate->had[STREAM_HEADERS] : length;
+
+    gate->program_pauses = false;
+    while (at < length) {
+        const char *end = memchr(data + at, '\n', length - at);
+        size_t line_length = end ? (size_t)(end - (data + at)) + 1 : length - at;
+        take_line(gate, data + at, line_length);
+        at += line_length;
     }
-    if (ends_block) {
-        gate->in_block = false;
-        gate->block_complete = gate->block_is_final;
-        if (gate->mode == GATE_HOLDING && gate->block_is_final && !gate->decided &&
-            governor_holds(gate->request, gate->status))
-            return decide(gate, length);
-    }
-    return length;
+    return answer(gate, STREAM_HEADERS, length);
 }
 
 size_t gate_on_body(char *data, size_t size, size_t count, void *userdata)
 {
     struct gate *gate = userdata;
     size_t length = size * count;
+    size_t at = gate->had[STREAM_BODY] < length ? gate->had[STREAM_BODY] : length;
 
-    if (gate->again) {
-        gate->again = false;
-        return let_through(gate, length);
-    }
-    gate->has_body = true;
-    switch (gate->mode) {
-    case GATE_KEEPING:
-        return keep(gate, data, length, false, false) ? length : give_up_keeping(gate, data, length, false);
-    case GATE_HOLDING: /* a body: the held block was the final one, and the program's */
-        if (!keep(gate, data, length, false, false))
-            return give_up_keeping(gate, data, length, false);
-        return let_through(gate, length);
-    case GATE_LIVE:
-        break;
-    }
-    size_t result = deliver_body(gate, data, length);
-    if (result == length)
-        gate->delivered = true;
-    return account(gate, result, length);
+    gate->program_pauses = false;
+    if (gate->mode == GATE_HOLDING) /* a body: the held block was the final one, and the program's */
+        let_through(gate);
+    if (at < length)
+        take_piece(gate, PIECE_BODY, data + at, length - at);
+    return answer(gate, STREAM_BODY, length);
 }

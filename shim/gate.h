@@ -6,24 +6,30 @@
  *   - a status that may lead to a retry is held until its header block is complete; then the
  *     governor decides, and it is either let through (headers first, the body live) or kept aside
  *     (body included, up to a bound) while the next attempt is waited for;
- *   - on later attempts, blocks that may turn out to be intermediate (1xx, CONNECT, a redirect, an
- *     authentication round) are held too, and dropped when another block follows: the program has
- *     seen the first attempt's;
+ *   - a block that the program has had in an earlier attempt, and that may turn out to be an
+ *     intermediate one again (1xx, CONNECT, a redirect, an authentication round), is held, and
+ *     dropped when another block follows;
  *   - everything else passes live, with no copy made.
  *
  * The kept response is given to the program only if no further attempt starts.
+ *
+ * A program may pause from its callbacks.  libcurl then brings the same bytes again, with everything
+ * of their kind that has come meanwhile behind them, header lines run together into one piece.  The
+ * gate takes them apart again, knows how many of them it has had, and goes on with the piece at
+ * which the program paused.
  *
  * Runs inside libcurl's callbacks, on the thread that owns the handle.
  */
 #ifndef CURTSY_SHIM_GATE_H
 #define CURTSY_SHIM_GATE_H
 
+#include "shim/kept.h"
 #include "shim/transfer.h"
 
 #include "core/governor.h"
 
 /* What is kept of a refused response; one that is larger is delivered instead of retried. */
-#define GATE_KEEP_MAX (1u << 20)
+#define GATE_KEEP_MAX ((size_t)1 << 20)
 
 enum gate_mode {
     GATE_LIVE,    /* to the program as it comes */
@@ -31,37 +37,33 @@ enum gate_mode {
     GATE_KEEPING, /* decided: another attempt is wanted; kept in case there is none */
 };
 
-struct gate_item {
-    size_t length;
-    bool is_header;
-    bool is_trailer;
-};
+/* The two streams in which libcurl brings a response again after a pause. */
+enum gate_stream { STREAM_HEADERS, STREAM_BODY, STREAM_COUNT };
 
 struct gate {
     struct transfer *transfer;
     struct governor_request *request;
+    unsigned blocks_shown; /* header blocks, counted from an attempt's first, that the program has had */
 
     enum gate_mode mode;
-    bool first_attempt;
+    unsigned blocks;       /* in this attempt */
+    unsigned final_blocks; /* of them, answers to a request of their own: not 1xx, not CONNECT */
     bool in_block;         /* between a status line and its blank line */
-    bool block_is_final;   /* not 1xx, not CONNECT */
-    bool block_complete;   /* the last final block's blank line has come */
-    bool has_body;         /* a body byte has come */
-    bool delivered;        /* a byte of a final response has reached the program */
-    bool program_stopped;  /* a callback of the program's ended the transfer */
-    int status;            /* of the last final block; 0: none yet */
-    unsigned final_blocks; /* in this attempt: each is the answer to a request of its own */
+    bool block_is_final;
+    bool block_complete; /* the last final block's blank line has come */
+    int status;          /* of the last final block; 0: none yet */
     struct headers headers;
 
     bool decided; /* governor_outcome was asked */
     struct governor_step decision;
 
-    char *kept; /* items one after the other: struct gate_item, then its bytes */
-    size_t kept_size, kept_capacity;
-    size_t replayed;       /* bytes of kept that the program has had */
-    bool again;            /* the program paused: libcurl will bring the same bytes again */
-    bool header_half_done; /* of a header line: written as body, not yet as header */
-    bool paused;           /* the program paused while a kept response was given to it */
+    struct kept kept;
+    size_t had[STREAM_COUNT]; /* of what libcurl will bring again: how much the gate has had */
+    bool header_half_done;    /* of the piece at hand: written as body, not yet as header */
+    bool delivered;           /* a byte of a final response has reached the program */
+    bool program_pauses;      /* its callback paused the transfer */
+    bool program_stopped;     /* its callback ended the transfer */
+    size_t stop_value;        /* what it returned */
 };
 
 /* `gate` is all zeros, or was used before. */
@@ -74,12 +76,13 @@ void gate_begin_attempt(struct gate *gate);
 size_t gate_on_header(char *line, size_t size, size_t count, void *gate);
 size_t gate_on_body(char *data, size_t size, size_t count, void *gate);
 
+/* After an attempt that failed: a held block that the program has had before is not shown again. */
+void gate_drop_what_was_shown(struct gate *gate);
+
 enum gate_flush { GATE_FLUSH_DONE, GATE_FLUSH_PAUSED, GATE_FLUSH_STOPPED };
 
 /* Gives what is kept to the program, from where it stopped. */
 enum gate_flush gate_flush(struct gate *gate);
-
-bool gate_keeps_something(const struct gate *gate);
 
 /* Frees what is kept. */
 void gate_end(struct gate *gate);

@@ -5,6 +5,8 @@
  */
 #include "shim/governed.h"
 
+#include "core/system/clock.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -56,6 +58,20 @@ struct governed *governed_of(struct transfer *transfer)
     return governed->is_ours ? governed : NULL;
 }
 
+bool governed_is_active(const struct transfer *transfer)
+{
+    return transfer->governed && transfer->governed->phase != PHASE_IDLE;
+}
+
+void governed_leave(struct transfer *transfer)
+{
+    struct governed *governed = transfer->governed;
+    governed->phase = PHASE_IDLE;
+    overrides_undo(transfer);
+    governor_end(&governed->request, clock_now_ns());
+    gate_end(&governed->gate);
+}
+
 void governed_reset(struct governed *governed)
 {
     if (governed)
@@ -66,6 +82,8 @@ void governed_free(struct governed *governed)
 {
     if (!governed)
         return;
+    if (governed->phase != PHASE_IDLE) /* left by longjmp */
+        governor_end(&governed->request, clock_now_ns());
     gate_end(&governed->gate);
     free(governed->hop);
     if (governed->blank)

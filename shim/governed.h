@@ -8,6 +8,7 @@
 #define CURTSY_SHIM_GOVERNED_H
 
 #include "shim/gate.h"
+#include "shim/overrides.h"
 #include "shim/runtime.h"
 #include "shim/target.h"
 #include "shim/transfer.h"
@@ -15,6 +16,13 @@
 #include "core/governor.h"
 
 struct hop; /* hop.c */
+
+/* Where a governed perform is.  A program may leave any of them by longjmp. */
+enum perform_phase {
+    PHASE_IDLE,
+    PHASE_WAITING,   /* in our own code: libcurl knows of no transfer on this handle */
+    PHASE_ATTEMPTING /* within libcurl's perform */
+};
 
 struct governed {
     const struct runtime *runtime;
@@ -27,16 +35,23 @@ struct governed {
     struct hop *hop; /* NULL until a redirect has left the host */
     struct governor_request request;
     struct gate gate;
-    bool active;              /* a governed perform is under way: the callbacks set are ours */
-    bool reader_in_place;     /* ... and so is the read callback */
-    bool reader_called;       /* in this perform: the program's reader has given something away */
-    bool unattempted;         /* the last perform ended without an attempt: getinfo tells of none */
+    enum perform_phase phase;
+    uint64_t began_with_changes; /* transfer->request_changes when the perform began */
+    struct overrides overrides;
+    bool reader_called;       /* in this attempt: the program's reader has given something away */
+    bool unattempted;         /* the last perform has not attempted anything (yet): getinfo tells of nothing */
     int64_t reported_wait_ns; /* when the wait began that was last told of */
     CURL *blank;              /* a handle that has done nothing, for what getinfo tells then */
 };
 
 /* The transfer's governed part, up to date with its settings; NULL when it is not to be governed. */
 struct governed *governed_of(struct transfer *transfer);
+
+/* Is a governed perform under way (or was it left by longjmp)?  Then the callbacks set are ours. */
+bool governed_is_active(const struct transfer *transfer);
+
+/* The perform is over: the handle is the program's again, and no place is held in any queue. */
+void governed_leave(struct transfer *transfer);
 
 /* After curl_easy_reset: settings are gone, what was resolved is not. */
 void governed_reset(struct governed *governed);

@@ -24,16 +24,14 @@ static bool is_same_place(const struct target *a, const struct target *b)
 static const char *effective_url(const struct transfer *transfer)
 {
     const char *url = NULL;
-    CURL *handle = atomic_load_explicit(&transfer->handle, memory_order_relaxed);
-    transfer->real->curl_easy_getinfo(handle, CURLINFO_EFFECTIVE_URL, &url);
+    transfer->real->curl_easy_getinfo(transfer_handle(transfer), CURLINFO_EFFECTIVE_URL, &url);
     return url;
 }
 
 static bool has_left_home(const struct transfer *transfer)
 {
     long redirects = 0;
-    CURL *handle = atomic_load_explicit(&transfer->handle, memory_order_relaxed);
-    transfer->real->curl_easy_getinfo(handle, CURLINFO_REDIRECT_COUNT, &redirects);
+    transfer->real->curl_easy_getinfo(transfer_handle(transfer), CURLINFO_REDIRECT_COUNT, &redirects);
     return redirects > 0;
 }
 
@@ -53,21 +51,17 @@ static void resolve(struct governed *governed, const struct target *target)
     policy_resolve(governed->runtime->config, &policy_target, &hop->resolved);
 }
 
-struct bucket *hop_bucket(struct transfer *transfer)
+static struct bucket *bucket_there(struct governed *governed, const struct target *target)
 {
-    struct governed *governed = transfer->governed;
-    if (!has_left_home(transfer))
-        return NULL;
-    const char *url = effective_url(transfer);
-    struct target target;
-    if (!url || !target_of_url(transfer->real, url, &target) || is_same_place(&target, &governed->target))
-        return NULL;
     if (!governed->hop)
         governed->hop = calloc(1, sizeof *governed->hop);
     if (!governed->hop)
         return NULL;
-    resolve(governed, &target);
-    const struct policy_bucket *named = &governed->hop->resolved.buckets[governed->hop->resolved.bucket_count - 1];
+    resolve(governed, target);
+    const struct resolved_policy *resolved = &governed->hop->resolved;
+    if (resolved->values.mode == MODE_OFF)
+        return NULL;
+    const struct policy_bucket *named = &resolved->buckets[resolved->bucket_count - 1];
     int64_t now_ns = clock_now_ns();
     struct bucket *bucket = runtime_bucket(governed->runtime, named->name, now_ns);
     if (bucket)
@@ -75,12 +69,26 @@ struct bucket *hop_bucket(struct transfer *transfer)
     return bucket;
 }
 
-void hop_charge(struct transfer *transfer)
+bool hop_is_elsewhere(struct transfer *transfer, struct bucket **bucket)
 {
     struct governed *governed = transfer->governed;
-    struct bucket *elsewhere = hop_bucket(transfer);
-    if (elsewhere)
-        bucket_charge(elsewhere, clock_now_ns(), 1);
-    else
-        governor_charge(&governed->request, 1, clock_now_ns());
+    struct target target;
+    *bucket = NULL;
+    if (!has_left_home(transfer))
+        return false;
+    const char *url = effective_url(transfer);
+    if (!url || !target_of_url(transfer->real, url, &target) || is_same_place(&target, &governed->target))
+        return false;
+    *bucket = bucket_there(governed, &target);
+    return true;
+}
+
+void hop_charge(struct transfer *transfer)
+{
+    struct bucket *bucket;
+    int64_t now_ns = clock_now_ns();
+    if (!hop_is_elsewhere(transfer, &bucket))
+        governor_charge(&transfer->governed->request, 1, now_ns);
+    else if (bucket)
+        bucket_charge(bucket, now_ns, 1);
 }

@@ -10,9 +10,9 @@
 
 #include "shim/governed.h"
 
-/* The bucket that the last hop's host speaks for; NULL when it is the transfer's own target (or
- * cannot be told). */
-struct bucket *hop_bucket(struct transfer *transfer);
+/* Is another host answering than the transfer's own?  Then *bucket is the one that it speaks for,
+ * NULL where it is not governed. */
+bool hop_is_elsewhere(struct transfer *transfer, struct bucket **bucket);
 
 /* Counts one more request of this perform, to the host that is answering now. */
 void hop_charge(struct transfer *transfer);

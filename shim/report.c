@@ -80,12 +80,12 @@ static bool is_give_up(enum cause cause)
            cause == CAUSE_RETRY_BUDGET || cause == CAUSE_MAX_WAIT;
 }
 
+/* The program gets what the server said, as it would without us: nobody is told unless asked. */
 void report_outcome(const struct governed *governed, const struct governor_step *step, CURLcode code)
 {
     const struct governor_request *request = &governed->request;
     int status = governed->gate.status;
-    /* A host that cannot be reached is not ours to complain about: the program gets its error. */
-    bool gave_up = step->action == GOVERNOR_DELIVER && is_give_up(step->cause) && status;
+    bool gave_up = step->action == GOVERNOR_DELIVER && is_give_up(step->cause);
     if (step->action != GOVERNOR_RETRY && step->cause == CAUSE_NONE && status != 429)
         return;
     char why[96];
@@ -93,7 +93,7 @@ void report_outcome(const struct governed *governed, const struct governor_step 
         snprintf(why, sizeof why, "CURLcode %d%s%s", (int)code, request->why ? ", " : "",
                  request->why ? request->why : "");
     struct log_record record = {
-        .level = gave_up ? LOG_WARN : LOG_INFO,
+        .level = LOG_INFO,
         .event = gave_up ? LOG_GAVE_UP : LOG_REFUSED,
         .status = status,
         .attempt = request->attempts,
@@ -104,17 +104,19 @@ void report_outcome(const struct governed *governed, const struct governor_step 
         status == 0 ? why : (step->action == GOVERNOR_RETRY ? NULL : request->why));
 }
 
+/* A request that was not sent at all failed because of us: that is said. */
 void report_giving_up(const struct governed *governed, const struct governor_step *step)
 {
+    unsigned attempts = governed->request.attempts;
     struct log_record record = {
-        .level = LOG_WARN,
+        .level = attempts ? LOG_INFO : LOG_WARN,
         .event = LOG_GAVE_UP,
-        .status = governed->request.attempts ? governed->gate.status : 0,
-        .attempt = governed->request.attempts,
+        .status = attempts ? governed->gate.status : 0,
+        .attempt = attempts,
         .cause = step->cause,
         .wait_ns = step->until_ns == TIME_NEVER ? 0 : step->until_ns - clock_now_ns(),
     };
-    say(governed, &giveup_pacer, &record, governed->request.attempts ? NULL : "not sent");
+    say(governed, &giveup_pacer, &record, attempts ? NULL : "not sent");
 }
 
 void report_refusal(const struct governed *governed, const struct governor_step *step, char *buffer, size_t size)

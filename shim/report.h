@@ -12,10 +12,10 @@
 /* A wait goes on: said once for each that is longer than a second (info). */
 void report_wait(struct governed *governed, const struct governor_step *step);
 
-/* An attempt's outcome: a line for each refusal (info), and for each give-up of ours (warn). */
+/* An attempt's outcome: a line for each refusal and each last attempt (info). */
 void report_outcome(const struct governed *governed, const struct governor_step *step, CURLcode code);
 
-/* No attempt, or no further one (warn). */
+/* No further attempt (info), or none at all (warn). */
 void report_giving_up(const struct governed *governed, const struct governor_step *step);
 
 /* For CURLOPT_ERRORBUFFER: names Curtsy, the host, the cause and when it would work. */

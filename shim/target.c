@@ -7,8 +7,24 @@
 
 #include "core/policy.h"
 
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* Since 7.88.0 curl_url_get can give a host as it goes over the wire. */
+#define VERSION_PUNYCODE 0x075800
+#ifndef CURLU_PUNYCODE
+#define CURLU_PUNYCODE (1 << 12)
+#endif
+
+/* libcurl's own test: does the text begin with a scheme and a colon, and a slash after it? */
+static bool has_scheme(const char *text)
+{
+    size_t length = 0;
+    while (isalnum((unsigned char)text[length]) || (length && text[length] && strchr("+-.", text[length])))
+        length++;
+    return length && isalpha((unsigned char)text[0]) && text[length] == ':' && text[length + 1] == '/';
+}
 
 static bool parse(const struct real *real, const struct options *options, CURLU *url)
 {
@@ -17,7 +33,7 @@ static bool parse(const struct real *real, const struct options *options, CURLU 
     unsigned flags = CURLU_NON_SUPPORT_SCHEME | CURLU_GUESS_SCHEME;
     if (options->path_as_is)
         flags |= CURLU_PATH_AS_IS;
-    if (options->default_protocol && !strstr(text, "://")) {
+    if (options->default_protocol && !has_scheme(text)) {
         size_t protocol_length = strlen(options->default_protocol);
         size_t length = strlen(text);
         if (protocol_length + 3 + length >= sizeof with_scheme)
@@ -44,7 +60,10 @@ static bool scheme_is_http(const struct real *real, CURLU *url, bool *is_https)
 static bool get_host(const struct real *real, CURLU *url, struct target *target)
 {
     char *host = NULL;
-    if (real->curl_url_get(url, CURLUPART_HOST, &host, 0) != CURLUE_OK || !host)
+    /* A libcurl without IDN cannot convert, and will not connect either. */
+    if (real->version < VERSION_PUNYCODE || real->curl_url_get(url, CURLUPART_HOST, &host, CURLU_PUNYCODE) != CURLUE_OK)
+        real->curl_url_get(url, CURLUPART_HOST, &host, 0);
+    if (!host)
         return false;
     char *zone = strchr(host, '%'); /* of an IPv6 address; not part of whose quota it is */
     size_t length = zone && host[0] == '[' ? (size_t)(zone - host) : strlen(host);

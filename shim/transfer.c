@@ -50,6 +50,7 @@ static void drop_contents(struct transfer *transfer)
 {
     free(transfer->options.url);
     free(transfer->options.default_protocol);
+    free(transfer->options.referer);
     governed_free(transfer->governed);
     transfer->options = (struct options){.url = NULL};
     transfer->governed = NULL;
@@ -101,6 +102,7 @@ struct transfer *transfer_new(CURL *handle, const struct real *real)
 void transfer_reset(struct transfer *transfer)
 {
     free(transfer->options.default_protocol);
+    free(transfer->options.referer);
     set_defaults(&transfer->options);
     governed_reset(transfer->governed);
     transfer->target_changes++;
@@ -147,6 +149,7 @@ struct transfer *transfer_copy(const struct transfer *from, CURL *handle)
     copy->options.url = url;
     copy->options.url_capacity = url_capacity;
     copy->options.default_protocol = from->options.default_protocol ? strdup(from->options.default_protocol) : NULL;
+    copy->options.referer = from->options.referer ? strdup(from->options.referer) : NULL;
     /* libcurl gives the copy a CURLU of its own, which only it knows; the copy passes untouched
      * until the program sets a URL. */
     copy->options.url_handle = NULL;
@@ -216,10 +219,9 @@ static void note_target_option(struct transfer *transfer, CURLoption option, voi
     struct options *options = &transfer->options;
     switch ((int)option) {
     case CURLOPT_URL:
-        options->url_handle = NULL;
         set_url(transfer, argument);
         return;
-    case CURLOPT_CURLU:
+    case CURLOPT_CURLU: /* goes before CURLOPT_URL, whichever was set last */
         options->url_handle = argument;
         break;
     case CURLOPT_PORT:
@@ -242,6 +244,36 @@ static void note_target_option(struct transfer *transfer, CURLoption option, voi
         return;
     }
     transfer->target_changes++;
+}
+
+/* How a connection is used, which a retry may have to change for an attempt. */
+static void note_connection_option(struct options *options, CURLoption option, void *argument)
+{
+    switch ((int)option) {
+    case CURLOPT_HTTP_VERSION:
+        options->http2_prior_knowledge = (uintptr_t)argument == CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE;
+        break;
+    case CURLOPT_FRESH_CONNECT:
+        options->fresh_connect = argument != NULL;
+        break;
+    case CURLOPT_AUTOREFERER:
+        options->auto_referer = argument != NULL;
+        break;
+    case CURLOPT_REFERER:
+        set_text(&options->referer, argument);
+        break;
+    default:
+        break;
+    }
+}
+
+/* Everything that shapes a request, but for what is given to callbacks. */
+static void note_shaping_option(struct transfer *transfer, CURLoption option, void *argument)
+{
+    transfer->request_changes++;
+    note_request_option(&transfer->options, option, argument);
+    note_target_option(transfer, option, argument);
+    note_connection_option(&transfer->options, option, argument);
 }
 
 void transfer_note_option(struct transfer *transfer, CURLoption option, void *argument)
@@ -293,13 +325,19 @@ void transfer_note_option(struct transfer *transfer, CURLoption option, void *ar
         break;
     case CURLOPT_HTTPHEADER:
         options->headers = argument;
+        transfer->request_changes++;
         break;
     case CURLOPT_TIMECONDITION:
         options->if_unmodified_since = number == CURL_TIMECOND_IFUNMODSINCE;
+        transfer->request_changes++;
+        break;
+    case CURLOPT_PRIVATE:
+    case CURLOPT_VERBOSE:
+    case CURLOPT_MAX_SEND_SPEED_LARGE:
+    case CURLOPT_MAX_RECV_SPEED_LARGE:
         break;
     default:
-        note_request_option(options, option, argument);
-        note_target_option(transfer, option, argument);
+        note_shaping_option(transfer, option, argument);
         break;
     }
 }

@@ -53,6 +53,11 @@ struct options {
     bool if_unmodified_since;         /* CURLOPT_TIMECONDITION */
     bool connect_only;
     bool unix_socket;
+
+    bool http2_prior_knowledge; /* CURLOPT_HTTP_VERSION */
+    bool fresh_connect;
+    bool auto_referer;
+    char *referer; /* owned */
 };
 
 struct governed; /* easy.c: what a governed transfer needs besides; made at the first one */
@@ -62,9 +67,15 @@ struct transfer {
     struct transfer *next;
     const struct real *real;
     struct options options;
-    uint64_t target_changes; /* counts changes of what the target is made from */
+    uint64_t target_changes;  /* counts changes of what the target is made from */
+    uint64_t request_changes; /* counts settings that may change what is sent */
     struct governed *governed;
 };
+
+static inline CURL *transfer_handle(const struct transfer *transfer)
+{
+    return atomic_load_explicit(&transfer->handle, memory_order_relaxed);
+}
 
 /* The record of a handle, or NULL: not made through our hooks, so it passes untouched. */
 struct transfer *transfer_find(CURL *handle);

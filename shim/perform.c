@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * curl_easy_perform: steps the governor, and waits by sleeping.
+ *
+ * It is always the program's own call (libcurl never calls it), so it is governed whoever seems to
+ * have made it: a callback of a transfer under way may perform another handle.
+ *
+ * A callback of the program's may longjmp or throw through us.  So nothing is held in these frames
+ * that would have to be given back: what a perform owns hangs on the handle's record and goes with
+ * the handle.
+ */
+#include "shim/body.h"
+#include "shim/failure.h"
+#include "shim/gate.h"
+#include "shim/governed.h"
+#include "shim/hop.h"
+#include "shim/real.h"
+#include "shim/report.h"
+#include "shim/transfer.h"
+#include "shim/wait.h"
+
+#include "core/system/clock.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+static bool header_is(const char *line, const char *name, size_t name_length)
+{
+    return strncasecmp(line, name, name_length) == 0 && line[name_length] == ':';
+}
+
+/* What of the request decides whether it may be repeated.  Only writes are looked at closely. */
+static struct request_traits traits_of(const struct transfer *transfer)
+{
+    const struct governed *governed = transfer->governed;
+    struct request_traits traits = {
+        .method = governed->method,
+        .is_loopback = governed->target.is_loopback,
+        .host_is_named = governed->resolved.host_is_named,
+    };
+    if (classify_method_is_safe(governed->method))
+        return traits;
+    const char *key_header = governed->resolved.values.idempotency_header;
+    size_t key_length = key_header ? strlen(key_header) : 0;
+    traits.is_conditional = transfer->options.if_unmodified_since;
+    for (const struct curl_slist *header = transfer->options.headers; header; header = header->next) {
+        if (!header->data)
+            continue;
+        if (key_length && header_is(header->data, key_header, key_length) && header->data[key_length + 1])
+            traits.has_idempotency_key = true;
+        if (header_is(header->data, "If-Match", 8) || header_is(header->data, "If-None-Match", 13) ||
+            header_is(header->data, "If-Unmodified-Since", 19))
+            traits.is_conditional = true;
+    }
+    return traits;
+}
+
+static void begin_request(struct transfer *transfer, int64_t now_ns)
+{
+    struct governed *governed = transfer->governed;
+    struct bucket *buckets[POLICY_BUCKETS_MAX];
+    for (unsigned i = 0; i < governed->resolved.bucket_count; i++)
+        buckets[i] = runtime_bucket(governed->runtime, governed->resolved.buckets[i].name, now_ns);
+    struct request_traits traits = traits_of(transfer);
+    governor_begin(&governed->request, &governed->runtime->governor, &governed->resolved, buckets, &traits,
+                   transfer->options.timeout_ms * NS_PER_MS, now_ns);
+    gate_begin_request(&governed->gate, transfer, &governed->request);
+    governed->began_with_changes = transfer->request_changes;
+    governed->unattempted = true;
+    if (transfer->options.error_buffer)
+        transfer->options.error_buffer[0] = '\0';
+}
+
+/* The program's own timeout is one for the whole transfer, so an attempt gets what is left of it. */
+static void limit_attempt(struct transfer *transfer, int64_t now_ns)
+{
+    const struct governor_request *request = &transfer->governed->request;
+    if (request->deadline_ns != TIME_NEVER && now_ns - request->begun_ns >= NS_PER_MS)
+        overrides_limit_time(transfer, (request->deadline_ns - now_ns) / NS_PER_MS);
+}
+
+/* What came of the attempt, where the gate has not had it decided at the end of the headers. */
+static struct governor_step decide(struct transfer *transfer, CURLcode code)
+{
+    struct governed *governed = transfer->governed;
+    struct gate *gate = &governed->gate;
+    if (gate->decided) {
+        /* The program itself ended it while the refused body came: it wants no more. */
+        if (code == CURLE_ABORTED_BY_CALLBACK)
+            return (struct governor_step){.action = GOVERNOR_DELIVER, .cause = CAUSE_ABORTED, .until_ns = TIME_NEVER};
+        return gate->decision;
+    }
+    int64_t now_ns = clock_now_ns();
+    bool sent = failure_request_was_sent(transfer);
+    /* Older libcurls stop at the status line when CURLOPT_FAILONERROR is set: what there is counts. */
+    bool has_response = gate->status && (gate->block_complete || code == CURLE_HTTP_RETURNED_ERROR);
+    /* A response that was not held because it could not be retried anyway is not "delivered": why it
+     * cannot be retried is for the governor to say. */
+    struct bucket *speaker = NULL;
+    const struct outcome outcome = {
+        .status = has_response ? gate->status : 0,
+        .from_elsewhere = has_response && hop_is_elsewhere(transfer, &speaker),
+        .failure = has_response ? FAILURE_NONE
+                                : failure_of(transfer, code, now_ns >= governed->request.deadline_ns - NS_PER_MS),
+        .delivered = gate->delivered && !has_response,
+        .request_sent = sent,
+        .body_resendable = transfer_body_is_resendable(transfer, sent),
+        .headers = &gate->headers,
+    };
+    struct governor_step step = governor_outcome(&governed->request, &outcome, speaker, now_ns, clock_wall_s());
+    if (gate->delivered && step.action == GOVERNOR_RETRY)
+        step.action = GOVERNOR_DELIVER;
+    return step;
+}
+
+/* Waits for a program that paused while a kept response was given to it. */
+static CURLcode wait_for_program(struct transfer *transfer)
+{
+    const struct governed *governed = transfer->governed;
+    while (governed->gate.program_pauses) {
+        if (clock_now_ns() >= governed->request.deadline_ns)
+            return CURLE_OPERATION_TIMEDOUT;
+        if (!wait_slice(transfer, governed->request.deadline_ns))
+            return CURLE_ABORTED_BY_CALLBACK;
+    }
+    return CURLE_OK;
+}
+
+/* The kept response, to the program, after all. */
+static CURLcode deliver_kept(struct transfer *transfer, CURLcode code)
+{
+    struct gate *gate = &transfer->governed->gate;
+    /* It has had its say: it ended the transfer, or libcurl did while it was paused. */
+    if (gate->program_stopped || gate->program_pauses)
+        return code;
+    if (code != CURLE_OK)
+        gate_drop_what_was_shown(gate);
+    for (;;) {
+        switch (gate_flush(gate)) {
+        case GATE_FLUSH_DONE:
+            return code;
+        case GATE_FLUSH_STOPPED:
+            return CURLE_WRITE_ERROR;
+        case GATE_FLUSH_PAUSED:
+            break;
+        }
+        CURLcode waited = wait_for_program(transfer);
+        if (waited != CURLE_OK)
+            return waited;
+    }
+}
+
+/* No attempt was made: a real result of libcurl's, whose error buffer says why. */
+static CURLcode refuse_unattempted(struct transfer *transfer, const struct governor_step *step)
+{
+    if (transfer->options.error_buffer)
+        report_refusal(transfer->governed, step, transfer->options.error_buffer, CURL_ERROR_SIZE);
+    return CURLE_OPERATION_TIMEDOUT;
+}
+
+static CURLcode abort_wait(const struct transfer *transfer)
+{
+    if (transfer->options.error_buffer)
+        snprintf(transfer->options.error_buffer, CURL_ERROR_SIZE, "Callback aborted");
+    return CURLE_ABORTED_BY_CALLBACK;
+}
+
+static CURLcode attempt(struct transfer *transfer)
+{
+    struct governed *governed = transfer->governed;
+    int64_t now_ns = clock_now_ns();
+    if (governed->request.attempts)
+        overrides_for_repeat(transfer);
+    limit_attempt(transfer, now_ns);
+    gate_begin_attempt(&governed->gate);
+    governed->reader_called = false;
+    governed->unattempted = false;
+    governor_sent(&governed->request, now_ns);
+    governed->phase = PHASE_ATTEMPTING;
+    CURLcode code = transfer->real->curl_easy_perform(transfer_handle(transfer));
+    governed->phase = PHASE_WAITING;
+    return code;
+}
+
+/* A repeat would not be one: the program has changed the request while it waited. */
+static bool request_was_changed(const struct transfer *transfer)
+{
+    return transfer->request_changes != transfer->governed->began_with_changes;
+}
+
+static CURLcode perform_governed(struct transfer *transfer)
+{
+    struct governed *governed = transfer->governed;
+    struct governor_request *request = &governed->request;
+    CURLcode code = CURLE_OK;
+
+    for (;;) {
+        struct governor_step step = governor_admit(request, clock_now_ns());
+        if (step.action == GOVERNOR_WAIT) {
+            report_wait(governed, &step);
+            if (!wait_slice(transfer, step.until_ns))
+                return abort_wait(transfer);
+            continue;
+        }
+        if (step.action == GOVERNOR_REFUSE) {
+            report_giving_up(governed, &step);
+            return request->attempts ? deliver_kept(transfer, code) : refuse_unattempted(transfer, &step);
+        }
+        if (request->attempts && request_was_changed(transfer))
+            return deliver_kept(transfer, code);
+        code = attempt(transfer);
+        step = decide(transfer, code);
+        report_outcome(governed, &step, code);
+        if (step.cause == CAUSE_ABORTED)
+            return code;
+        if (step.action != GOVERNOR_RETRY)
+            return deliver_kept(transfer, code);
+    }
+}
+
+/* From within its own callbacks, or after one of them left by longjmp.  Within an attempt libcurl has
+ * an answer of its own; while we wait there is no transfer in it, and this is what it would say. */
+static CURLcode refuse_recursion(const struct transfer *transfer)
+{
+    if (transfer->governed->phase == PHASE_ATTEMPTING)
+        return transfer->real->curl_easy_perform(transfer_handle(transfer));
+    if (transfer->options.error_buffer)
+        snprintf(transfer->options.error_buffer, CURL_ERROR_SIZE, "easy handle already used in multi handle");
+    return CURLE_FAILED_INIT;
+}
+
+EXPORTED CURLcode curl_easy_perform(CURL *handle)
+{
+    struct transfer *transfer = transfer_find(handle);
+    if (!transfer) {
+        const struct real *real = real_of_caller(__builtin_return_address(0));
+        return real ? real->curl_easy_perform(handle) : CURLE_FAILED_INIT;
+    }
+    if (governed_is_active(transfer))
+        return refuse_recursion(transfer);
+    struct governed *governed = governed_of(transfer);
+    if (!governed) {
+        if (transfer->governed)
+            transfer->governed->unattempted = false;
+        return transfer->real->curl_easy_perform(handle);
+    }
+    begin_request(transfer, clock_now_ns());
+    overrides_set(transfer);
+    governed->phase = PHASE_WAITING;
+    CURLcode code = perform_governed(transfer);
+    governed_leave(transfer);
+    return code;
+}
