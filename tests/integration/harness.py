@@ -147,16 +147,11 @@ class Curtsy:
         """A sanitizer's runtime has to be the first library of a program that was built without."""
         if not self.sanitizer:
             return {}
-        runtime = subprocess.run(
-            ["gcc", f"-print-file-name=lib{self.sanitizer}.so"], capture_output=True, text=True, check=True
-        ).stdout.strip()
-        if self.sanitizer == "asan":
-            runtime += f":{early_allocation()}"
         return {
-            "LD_PRELOAD": runtime,
-            "ASAN_OPTIONS": "detect_leaks=0:verify_asan_link_order=0:detect_odr_violation=0:abort_on_error=0",
+            "LD_PRELOAD": f"{runtime_of(self.sanitizer)}:{early_allocation()}",
+            "ASAN_OPTIONS": "detect_leaks=0:verify_asan_link_order=0:detect_odr_violation=0",
             "UBSAN_OPTIONS": "print_stacktrace=1",
-            "TSAN_OPTIONS": f"halt_on_error=1:suppressions={pathlib.Path(__file__).with_name('tsan.suppressions')}",
+            "TSAN_OPTIONS": "halt_on_error=1",
         }
 
     # ---- running ----
@@ -230,9 +225,15 @@ def sanitizer_of(library: pathlib.Path) -> Optional[str]:
 
 
 @functools.lru_cache
+def runtime_of(sanitizer: str) -> str:
+    question = ["gcc", f"-print-file-name=lib{sanitizer}.so"]
+    return subprocess.run(question, capture_output=True, text=True, check=True).stdout.strip()
+
+
+@functools.lru_cache
 def early_allocation() -> pathlib.Path:
-    """A library that allocates before all others do.  ASan sets itself up at the first allocation, and
-    takes glibc's lock of locales for it; p11-kit (below libcurl) makes its first one while it holds it."""
+    """A library that allocates before all others do.  A sanitizer sets itself up at the first allocation,
+    and takes glibc's lock of locales for it; p11-kit (below libcurl) makes its first one while it holds it."""
     source = """
     #include <stdlib.h>
     __attribute__((constructor)) static void allocate(void)
@@ -240,7 +241,7 @@ def early_allocation() -> pathlib.Path:
         void *volatile memory = malloc(1);
         free(memory);
     }"""
-    folder = pathlib.Path(tempfile.mkdtemp(prefix="curtsy-asan-"))
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="curtsy-early-"))
     atexit.register(shutil.rmtree, folder, True)
     return compile_c(source, folder / "early.so", "-shared", "-fPIC", "-O0", "-Wl,-z,initfirst")
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """A refused transfer is tried again when the server says so, and the program sees one transfer."""
 
+import json
 import time
 
 import pytest
@@ -69,7 +70,8 @@ def test_the_program_sees_one_transfer(up, curtsy, tmp_path, options, status):
     for kind in ("limited", "plain"):
         folder = tmp_path / kind
         folder.mkdir()
-        result = curtsy.curl(*options, up.url(f"/{kind}/data"), cwd=folder, how="bare" if kind == "plain" else "preload")
+        how = "bare" if kind == "plain" else "preload"
+        result = curtsy.curl(*options, up.url(f"/{kind}/data"), cwd=folder, how=how)
         seen[kind] = result.all, {file.name: file.read_bytes() for file in folder.iterdir()}
     assert seen["limited"] == seen["plain"]
     not_early(up.waits("/limited/data"), 1.0)
@@ -185,6 +187,15 @@ def test_a_process_that_waits_already_obeys_a_longer_word(up, curtsy):
     assert up.arrivals("/patient")[-1].time_ns - late_ns >= 2_999_000_000
 
 
+@pytest.mark.slow(1)
+def test_the_threads_of_a_program_wait_each_for_itself(up, curtsy):
+    refusals = [Answer(429, [("Retry-After-Ms", "50")])] * 16
+    up.on("/data", *refusals, FOUR)
+    result = curtsy.run([curtsy.victim("threads"), up.url("/data"), "8", "4"], set="max_attempts=20\nretry_reserve=100")
+    assert result.all == (0, b"good 32 bad 0\n", b"")
+    assert len(up.arrivals()) == 32 + 16
+
+
 # ---- without a word ----
 
 
@@ -194,13 +205,22 @@ def test_attempts_are_bounded_without_a_word(up, curtsy):
     assert len(up.arrivals()) == 5
 
 
-def test_backoff_is_never_fixed(up, curtsy):
-    """The waits of eight clients differ: they are drawn, so that a herd does not come back as one."""
-    for number in range(8):
-        up.on(f"/{number}", 503, 200)
-        curtsy.curl(up.url(f"/{number}"), set="base_delay=300ms")
-    waits = [up.waits(f"/{number}")[0] for number in range(8)]
-    assert max(waits) - min(waits) > 0.02, waits
+@pytest.mark.slow(2)
+@pytest.mark.parametrize("status, ceiling", [(503, 0.4), (429, 0.8)])
+def test_backoff_is_drawn_from_its_range(up, curtsy, status, ceiling):
+    """uniform(0, base_delay) before the first retry, twice that after a 429: as the log has it, and
+    never fixed, so that a herd does not come back as one."""
+    curtsy.configure("[default]\nbase_delay = 400ms\nretry_reserve = 100\n")
+    log = curtsy.folder / "log"
+    env = {"CURTSY_LOG": "info", "CURTSY_LOG_FILE": str(log), "CURTSY_LOG_FORMAT": "json"}
+    for number in range(10):
+        up.on(f"/{number}", status, FOUR)
+    curls = [curtsy.start(["curl", "-sS", up.url(f"/{number}")], env=env) for number in range(10)]
+    assert {curl.wait().all for curl in curls} == {(0, b"four", b"")}
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    drawn = [line["wait_s"] for line in lines if line["event"] == "refused" and line["cause"] == "backoff"]
+    assert len(drawn) == 10 and all(0 <= wait <= ceiling for wait in drawn)
+    assert len(set(drawn)) > 5
 
 
 @pytest.mark.parametrize("status", [502, 503, 504])

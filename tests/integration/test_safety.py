@@ -100,7 +100,8 @@ def test_idempotent_methods_are_repeated(up, curtsy, method):
     result = curtsy.curl("-o/dev/null", "-w%{http_code}", *words, up.url("/data"))
     assert result.all == (0, b"200", b"")
     assert [arrival.method for arrival in up.arrivals()] == [method] * 2
-    assert {arrival.body_sha256 for arrival in up.arrivals()} == ({SHA_X} if method == "PUT" else {hashlib.sha256().hexdigest()})
+    body = b"x" if method == "PUT" else b""
+    assert {arrival.body_sha256 for arrival in up.arrivals()} == {hashlib.sha256(body).hexdigest()}
     not_early(up.waits(), 1.0)
 
 
@@ -171,7 +172,9 @@ def test_a_form_is_repeated_whole_or_not_at_all(up, curtsy):
 
 
 @pytest.mark.slow(2)
-@pytest.mark.parametrize("condition", ['If-Match: "v1"', "If-None-Match: *", "If-Unmodified-Since: Sun, 06 Nov 1994 08:49:37 GMT"])
+@pytest.mark.parametrize(
+    "condition", ['If-Match: "v1"', "If-None-Match: *", "If-Unmodified-Since: Sun, 06 Nov 1994 08:49:37 GMT"]
+)
 def test_conditional_writes_are_repeated_only_after_a_clear_refusal(up, curtsy, condition):
     up.on("/refused", told(1), OK)
     up.on("/gateway", Answer(504), OK)

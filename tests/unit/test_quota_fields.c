@@ -181,6 +181,10 @@ static const struct {
     {"the response's own clock",
      "Date: Tue, 14 Nov 2023 23:13:20 GMT | X-RateLimit-Remaining: 0 | X-RateLimit-Reset: 1700003605", NO, 0, 5 * S,
      NO},
+    {"the response's own clock, with a date",
+     "Date: Tue, 14 Nov 2023 23:13:20 GMT | X-RateLimit-Remaining: 0 | X-RateLimit-Reset: Tue, 14 Nov 2023 23:13:25 "
+     "GMT",
+     NO, 0, 5 * S, NO},
 
     /* Resets that are refused. */
     {"negative", "X-RateLimit-Remaining: 0 | X-RateLimit-Reset: -5", NO, 0, NO, NO},
@@ -346,13 +350,40 @@ static void test_floods(void **state)
     }
 }
 
+/* As many lines as there can be, each as long as fits: joined, they are longer than they were. */
+static void test_lines_that_fill_everything(void **state)
+{
+    (void)state;
+    int value_length = HEADERS_BYTES / HEADERS_FIELDS - 1;
+    struct headers headers;
+    headers_clear(&headers);
+    for (int i = 1; i <= HEADERS_FIELDS / 2; i++) {
+        char start[64], end[64], line[256];
+        snprintf(start, sizeof(start), "\"a%d\";x=x", i);
+        snprintf(end, sizeof(end), ";q=%d;w=60", 100 + i);
+        int padding = value_length - (int)strlen(start) - (int)strlen(end);
+        int length = snprintf(line, sizeof(line), "RateLimit-Policy:%s%0*d%s", start, padding, 0, end);
+        headers_add(&headers, line, (size_t)length);
+        snprintf(end, sizeof(end), ";r=%d;t=9", HEADERS_FIELDS / 2 - i);
+        padding = value_length - (int)strlen(start) - (int)strlen(end);
+        length = snprintf(line, sizeof(line), "RateLimit:%s%0*d%s", start, padding, 0, end);
+        headers_add(&headers, line, (size_t)length);
+    }
+    assert_int_equal(headers.count, HEADERS_FIELDS);
+    assert_int_equal(headers.used, HEADERS_BYTES);
+    struct quota_fields fields = quota_fields_read(&headers, NOW_S);
+    assert_int_equal(fields.remaining, 0);
+    assert_int_equal(fields.reset_ns, 9 * S);
+    assert_int_equal(fields.limit, 100 + HEADERS_FIELDS / 2);
+    assert_int_equal(fields.window_ns, 60 * S);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cases_of_real_servers),
-        cmocka_unit_test(test_table),
-        cmocka_unit_test(test_names_the_fields),
-        cmocka_unit_test(test_floods),
+        cmocka_unit_test(test_cases_of_real_servers),      cmocka_unit_test(test_table),
+        cmocka_unit_test(test_names_the_fields),           cmocka_unit_test(test_floods),
+        cmocka_unit_test(test_lines_that_fill_everything),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
