@@ -89,7 +89,7 @@ int64_t places_arrange(struct places *places, int64_t not_before_ns, int64_t now
 {
     int64_t goes_ns = now_ns;
     for (int round = 0; round < ROUNDS; round++) {
-        int64_t due_ns[POLICY_BUCKETS_MAX];
+        int64_t due_ns[POLICY_BUCKETS_MAX] = {0};
         bool took = false;
         goes_ns = later(now_ns, not_before_ns);
         for (unsigned i = 0; i < places->count; i++) {
