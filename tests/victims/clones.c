@@ -6,12 +6,14 @@
  *
  *     clones URL ROUNDS
  *
- * prints how many rounds went wrong.
+ * prints how many rounds went wrong, and by how many KiB the program's memory grew after the first
+ * quarter of them.
  */
 #include <curl/curl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 struct seen {
     size_t body, header_lines;
@@ -80,13 +82,29 @@ static int one_round(const char *url)
     return right;
 }
 
+static long resident_kib(void)
+{
+    long total = 0, resident = 0;
+    FILE *file = fopen("/proc/self/statm", "r");
+    if (!file || fscanf(file, "%ld %ld", &total, &resident) != 2)
+        resident = 0;
+    if (file)
+        fclose(file);
+    return resident * (sysconf(_SC_PAGESIZE) / 1024);
+}
+
 int main(int argc, char **argv)
 {
     int wrong = 0;
+    long after_a_quarter_kib = 0;
     if (argc != 3)
         return 2;
-    for (int i = atoi(argv[2]); i > 0; i--)
+    int rounds = atoi(argv[2]);
+    for (int i = 0; i < rounds; i++) {
+        if (i == rounds / 4)
+            after_a_quarter_kib = resident_kib();
         wrong += !one_round(argv[1]);
-    printf("wrong %d\n", wrong);
+    }
+    printf("wrong %d grown %ld\n", wrong, resident_kib() - after_a_quarter_kib);
     return 0;
 }
