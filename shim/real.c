@@ -1,219 +1,319 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How a caller's libcurl is found.  The caller's object is known from its return address.  Asking
- * dlsym on that object's own handle searches it and its dependencies, breadth first: what it would
- * have been bound to, also where it was loaded with RTLD_LOCAL, and also with two flavours in the
- * process.  The main program has no handle of its own (its "" names the global scope, where we come
- * first), so there the next definition after ours is right.  What is left (an object that is not
- * linked with libcurl and relies on the program's) gets the next one too, or any that is loaded.
+ * How a caller's libcurl is found.  The caller's object is known from its return address.  Each of
+ * its references would, without us, have been bound to the first definition in the program and the
+ * libraries loaded with it; then, for an object that was loaded privately, to one among its own
+ * dependencies; in both only to one of the version that it asks for.  So that is what we look for,
+ * function by function, from us on: another interposer behind us gets its calls, and two flavours
+ * of libcurl in one process are told apart.  What is left (an object that is not linked with
+ * libcurl and relies on the program's) gets any libcurl that is loaded.
  *
- * Every answer is kept in a small table by the place of the call: a look-up is a load and a
- * compare, which matters, since libcurl's own inner calls come through here too.  The library found
- * is pinned: its code is called for as long as we are there.
+ * An object that is searched before us may itself be an interposer that goes on to us.  It is
+ * given what comes after us, and is never itself an answer: that would lead back to us.
+ *
+ * What is found is kept for each calling object, and for those that cannot be unloaded by the place
+ * of the call besides: then a look-up is a load and a compare, which matters, since libcurl's own
+ * inner calls come through here too.  Any other object is compared with the one that was met before:
+ * plugins come and go, and come to lie where another one was.  What we call ourselves is pinned.
  */
 #include "shim/real.h"
 
+#include "shim/object.h"
+
 #include <dlfcn.h>
 #include <errno.h>
-#include <link.h>
+#include <limits.h>
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-#define LIBRARIES_MAX 16
+/* An object that has called us.  Never freed: handles keep pointing to its functions, and readers
+ * hold no lock. */
+struct caller {
+    const struct link_map *object; /* NULL: code that belongs to none */
+    uint64_t fingerprint;
+    struct real real;
+    bool is_inner; /* a libcurl, or another Curtsy, which has done our work already */
+    bool stays;    /* it will not be unloaded */
+    struct caller *next;
+    char name[];
+};
+static _Atomic(struct caller *) newest_caller;
+
 #define CALL_SITES 1024 /* a power of two */
 #define SITE_PROBES 8
 
-struct library {
-    _Atomic(const void *) base; /* its load address; NULL: free */
-    _Atomic bool ready;
-    struct real real;
+/* The address is claimed first and never changes; the answer follows, and never changes either. */
+struct site {
+    _Atomic(const void *) address;
+    _Atomic(const struct real *) real;
 };
+static struct site sites[CALL_SITES];
 
-/* One word holds both, so that a reader never sees one's address with another's library: the
- * library's number above the 48 bits of a user-space address. */
-#define ADDRESS_BITS 48
-static _Atomic uint64_t call_sites[CALL_SITES];
+/* ------------------------------------------------------------ looking up ---- */
 
-static struct library libraries[LIBRARIES_MAX];
-
-static const struct link_map *object_of(const void *address)
-{
-#if __GLIBC_PREREQ(2, 35)
-    struct dl_find_object found;
-    if (_dl_find_object((void *)(uintptr_t)address, &found) == 0)
-        return found.dlfo_link_map;
-    return NULL;
-#else
-    Dl_info info;
-    struct link_map *map = NULL;
-    return dladdr1(address, &info, (void **)&map, RTLD_DL_LINKMAP) ? map : NULL;
-#endif
-}
+struct search {
+    const struct link_map *caller;
+    bool is_libcurl;                /* is the caller one? */
+    const char *version;            /* what its references ask for; NULL: none */
+    void *handle;                   /* where to look */
+    const struct link_map *settled; /* the object of the latest answer */
+};
 
 static const struct link_map *own_object(void)
 {
-    return object_of((const void *)(uintptr_t)&own_object);
+    return object_at((const void *)(uintptr_t)&own_object);
 }
 
-/* An address of curl_easy_init that is not ours, or NULL. */
-static void *not_ours(void *address)
+/* We ourselves, or what the loader searches before us: the main program, earlier preloads. */
+static bool may_lead_back(const struct link_map *object)
 {
-    return address && object_of(address) != own_object() ? address : NULL;
+    const struct link_map *before = own_object();
+    while (before && before != object)
+        before = before->l_prev;
+    return before != NULL;
 }
 
-static void *look_up_in(const char *object_name)
+static bool defines_version(const struct link_map *object, const char *name, const char *version)
 {
-    void *handle = dlopen(object_name, RTLD_LAZY | RTLD_NOLOAD);
-    if (!handle)
-        return NULL;
-    void *address = not_ours(dlsym(handle, "curl_easy_init"));
-    dlclose(handle);
-    return address;
+    void *handle = object_open(object);
+    bool defines = handle && object_at(dlvsym(handle, name, version)) == object;
+    if (handle)
+        dlclose(handle);
+    return defines;
 }
 
-static bool is_libcurl_name(const char *path)
+/* The loader's rule: a reference is bound to a definition of its version, or to one that has none,
+ * and one without a version to any.  A libcurl refers to itself by its own version. */
+static bool may_be_bound(const struct search *search, const struct link_map *object, const char *name)
 {
-    const char *slash = strrchr(path, '/');
-    return strncmp(slash ? slash + 1 : path, "libcurl", 7) == 0;
+    if (object == search->caller || !object_has_versions(object))
+        return true;
+    if (search->is_libcurl)
+        return false;
+    return !search->version || defines_version(object, name, search->version);
 }
 
-static int find_loaded(struct dl_phdr_info *info, size_t size, void *found)
+static bool is_answer(struct search *search, const void *address, const char *name)
 {
-    (void)size;
-    if (!info->dlpi_name || !is_libcurl_name(info->dlpi_name))
-        return 0;
-    *(const char **)found = info->dlpi_name;
-    return 1;
+    const struct link_map *object = address ? object_at(address) : NULL;
+    if (!object || object == search->settled)
+        return object != NULL;
+    if (may_lead_back(object) || !may_be_bound(search, object, name))
+        return false;
+    object_pin(object);
+    search->settled = object;
+    return true;
 }
 
-static void *look_up_loaded(void)
+static void *look_up(struct search *search, const char *name)
 {
-    const char *name = NULL;
-    dl_iterate_phdr(find_loaded, &name);
-    return name ? look_up_in(name) : NULL;
+    void *address = dlsym(search->handle, name);
+    if (address && search->version && !is_answer(search, address, name))
+        address = dlvsym(search->handle, name, search->version);
+    return is_answer(search, address, name) ? address : NULL;
 }
 
-bool real_is_loaded(void)
-{
-    const char *name = NULL;
-    dl_iterate_phdr(find_loaded, &name);
-    return name != NULL;
-}
-
-static void *find_for(const struct link_map *caller)
-{
-    void *address = NULL;
-    if (caller && caller->l_name && caller->l_name[0])
-        address = look_up_in(caller->l_name);
-    if (!address)
-        address = not_ours(dlsym(RTLD_NEXT, "curl_easy_init"));
-    if (!address)
-        address = look_up_loaded();
-    return address;
-}
-
-static void fill(struct real *real, void *handle)
-{
-#define FILL(name) real->name = (__typeof__(real->name))(uintptr_t)dlsym(handle, #name);
-#define HOOK(name) FILL(name)
-#define PASS(returns, name, parameters, arguments, whose, failure) FILL(name)
-#define USE(name) FILL(name)
-#include "shim/hooks.def"
-    const curl_version_info_data *version = real->curl_version_info ? real->curl_version_info(CURLVERSION_FIRST) : NULL;
-    real->version = version ? version->version_num : 0;
-}
-
-/* Every libcurl since the beginning has these; an object without them is none. */
+/* Every libcurl since the beginning has these; what lacks them is none. */
 static bool is_usable(const struct real *real)
 {
     return real->curl_easy_init && real->curl_easy_setopt && real->curl_easy_getinfo && real->curl_easy_perform &&
            real->curl_easy_cleanup && real->curl_easy_reset && real->curl_easy_duphandle;
 }
 
-/* The entry of the library that `address` lies in, made if need be.  Two threads may fill two
- * entries for one library at the same time; both are right. */
-static struct library *library_of(void *address)
+/* Looks there for what is still missing; true if that makes a whole libcurl. */
+static bool fill(struct real *real, struct search *search, void *handle)
 {
-    const struct link_map *map = object_of(address);
-    if (!map)
-        return NULL;
-    const void *base = map;
-    for (int i = 0; i < LIBRARIES_MAX; i++)
-        if (atomic_load_explicit(&libraries[i].base, memory_order_acquire) == base &&
-            atomic_load_explicit(&libraries[i].ready, memory_order_acquire))
-            return &libraries[i];
-
-    /* Kept open on purpose: this is the pin. */
-    void *handle = dlopen(map->l_name[0] ? map->l_name : NULL, RTLD_LAZY | RTLD_NOLOAD);
-    if (!handle)
-        return NULL;
-    struct real real;
-    fill(&real, handle);
-    if (!is_usable(&real) || !not_ours((void *)(uintptr_t)real.curl_easy_init)) {
-        dlclose(handle);
-        return NULL;
-    }
-    for (int i = 0; i < LIBRARIES_MAX; i++) {
-        const void *expected = NULL;
-        if (atomic_compare_exchange_strong(&libraries[i].base, &expected, base)) {
-            libraries[i].real = real;
-            atomic_store_explicit(&libraries[i].ready, true, memory_order_release);
-            return &libraries[i];
-        }
-    }
-    return NULL;
+    search->handle = handle;
+#define FILL(name)                                                                                                     \
+    if (!real->name)                                                                                                   \
+        real->name = (__typeof__(real->name))(uintptr_t)look_up(search, #name);
+#define HOOK(name) FILL(name)
+#define PASS(returns, name, parameters, arguments, whose, failure) FILL(name)
+#define USE(name) FILL(name)
+#include "shim/hooks.def"
+    return is_usable(real);
 }
 
-static struct library *resolve(const struct link_map *caller)
+struct loaded {
+    unsigned skip;
+    char name[PATH_MAX];
+};
+
+static int find_loaded(struct dl_phdr_info *info, size_t size, void *data)
+{
+    (void)size;
+    struct loaded *loaded = data;
+    if (!info->dlpi_name || !object_is_libcurl_name(info->dlpi_name) || loaded->skip-- > 0)
+        return 0;
+    snprintf(loaded->name, sizeof loaded->name, "%s", info->dlpi_name);
+    return 1;
+}
+
+bool real_is_loaded(void)
+{
+    struct loaded loaded;
+    loaded.skip = 0;
+    return dl_iterate_phdr(find_loaded, &loaded) != 0;
+}
+
+/* From the first libcurl on the list that completes it. */
+static bool fill_from_loaded(struct real *real, struct search *search)
+{
+    const struct real partial = *real;
+    struct loaded loaded;
+    for (unsigned i = 0; !is_usable(real); i++) {
+        loaded.skip = i;
+        if (!dl_iterate_phdr(find_loaded, &loaded))
+            return false;
+        void *handle = dlopen(loaded.name, RTLD_LAZY | RTLD_NOLOAD);
+        *real = partial;
+        if (handle) {
+            fill(real, search, handle);
+            dlclose(handle);
+        }
+    }
+    return true;
+}
+
+/* ------------------------------------------------------- the callers met ---- */
+
+static bool is_another_curtsy(const struct link_map *object)
+{
+    const char *theirs = object_soname(object), *ours = object_soname(own_object());
+    return theirs && ours && strcmp(theirs, ours) == 0;
+}
+
+/* Finds out all about a caller; false if there is no libcurl for it. */
+static bool examine(struct caller *caller)
+{
+    const struct link_map *object = caller->object;
+    struct search search = {.caller = object};
+    void *handle = NULL;
+    if (object) {
+        /* Searching an object that comes before us would find its own hooks, or everything's. */
+        handle = may_lead_back(object) ? NULL : object_open(object);
+        search.is_libcurl = handle && object_at(dlsym(handle, "curl_version_info")) == object;
+        search.version = object_libcurl_version(object);
+        caller->fingerprint = object_fingerprint(object);
+        caller->is_inner = search.is_libcurl || is_another_curtsy(object);
+        caller->stays = search.is_libcurl || !object->l_name[0];
+    }
+    struct real *real = &caller->real;
+    bool found =
+        fill(real, &search, RTLD_NEXT) || (handle && fill(real, &search, handle)) || fill_from_loaded(real, &search);
+    if (found && search.is_libcurl)
+        object_pin(object);
+    if (handle)
+        dlclose(handle);
+    const curl_version_info_data *version =
+        found && real->curl_version_info ? real->curl_version_info(CURLVERSION_FIRST) : NULL;
+    real->version = version ? version->version_num : 0;
+    return found;
+}
+
+static struct caller *find(struct caller *caller, const struct link_map *object)
+{
+    uint64_t fingerprint = object ? object_fingerprint(object) : 0;
+    const char *name = object ? object->l_name : "";
+    while (caller &&
+           (caller->object != object || caller->fingerprint != fingerprint || strcmp(caller->name, name) != 0))
+        caller = caller->next;
+    return caller;
+}
+
+/* On the list, unless another thread has been faster. */
+static const struct caller *publish(struct caller *made)
+{
+    made->next = atomic_load_explicit(&newest_caller, memory_order_acquire);
+    do {
+        struct caller *same = find(made->next, made->object);
+        if (same) {
+            free(made);
+            return same;
+        }
+    } while (!atomic_compare_exchange_weak_explicit(&newest_caller, &made->next, made, memory_order_acq_rel,
+                                                    memory_order_acquire));
+    return made;
+}
+
+static const struct caller *meet(const struct link_map *object)
 {
     int saved_errno = errno;
-    void *address = find_for(caller);
-    struct library *library = address ? library_of(address) : NULL;
+    const char *name = object ? object->l_name : "";
+    struct caller *made = calloc(1, sizeof *made + strlen(name) + 1);
+    if (made) {
+        made->object = object;
+        memcpy(made->name, name, strlen(name));
+        if (!examine(made)) {
+            free(made);
+            made = NULL;
+        }
+    }
     /* Our own unanswered questions must not be what the program's next dlerror() tells. */
     dlerror();
     errno = saved_errno;
-    return library;
+    return made ? publish(made) : NULL;
 }
 
-static uint64_t packed(uint64_t address, const struct library *library)
+/* ---------------------------------------------------------- the way there ---- */
+
+static size_t place_of(const void *address)
 {
-    return (uint64_t)(library - libraries + 1) << ADDRESS_BITS | address;
+    uintptr_t number = (uintptr_t)address;
+    return number ^ number >> 9;
+}
+
+static void remember(const void *address, const struct real *real)
+{
+    for (size_t i = 0; i < SITE_PROBES; i++) {
+        struct site *site = &sites[(place_of(address) + i) % CALL_SITES];
+        const void *expected = NULL;
+        if (atomic_compare_exchange_strong_explicit(&site->address, &expected, address, memory_order_relaxed,
+                                                    memory_order_relaxed))
+            atomic_store_explicit(&site->real, real, memory_order_release);
+        if (!expected || expected == address)
+            return;
+    }
+}
+
+static const struct caller *caller_at(const void *address)
+{
+    const struct link_map *object = object_at(address);
+    const struct caller *known = find(atomic_load_explicit(&newest_caller, memory_order_acquire), object);
+    return known ? known : meet(object);
+}
+
+static __attribute__((noinline)) const struct real *real_of_new_site(const void *address)
+{
+    const struct caller *caller = caller_at(address);
+    if (caller && caller->stays)
+        remember(address, &caller->real);
+    return caller ? &caller->real : NULL;
 }
 
 const struct real *real_of_caller(const void *return_address)
 {
-    uint64_t address = (uint64_t)(uintptr_t)return_address;
-    size_t first = (address ^ address >> 9) % CALL_SITES;
-    _Atomic uint64_t *free_site = &call_sites[first];
+    size_t place = place_of(return_address);
     for (size_t i = 0; i < SITE_PROBES; i++) {
-        _Atomic uint64_t *site = &call_sites[(first + i) % CALL_SITES];
-        uint64_t known = atomic_load_explicit(site, memory_order_acquire);
-        if (known << (64 - ADDRESS_BITS) == address << (64 - ADDRESS_BITS) && known)
-            return &libraries[(known >> ADDRESS_BITS) - 1].real;
-        if (!known) {
-            free_site = site;
-            break;
+        struct site *site = &sites[(place + i) % CALL_SITES];
+        const void *known = atomic_load_explicit(&site->address, memory_order_relaxed);
+        if (known == return_address) {
+            const struct real *real = atomic_load_explicit(&site->real, memory_order_acquire);
+            if (real)
+                return real;
         }
+        if (!known)
+            break;
     }
-    struct library *library = resolve(object_of(return_address));
-    if (!library)
-        return NULL;
-    if (address >> ADDRESS_BITS == 0)
-        atomic_store_explicit(free_site, packed(address, library), memory_order_release);
-    return &library->real;
+    return real_of_new_site(return_address);
 }
 
 bool real_caller_is_libcurl(const void *return_address)
 {
-    const struct link_map *map = object_of(return_address);
-    for (int i = 0; map && i < LIBRARIES_MAX; i++) {
-        const void *base = atomic_load_explicit(&libraries[i].base, memory_order_acquire);
-        if (!base)
-            break;
-        if (base == map)
-            return true;
-    }
-    return false;
+    const struct caller *caller = caller_at(return_address);
+    return caller && caller->is_inner;
 }

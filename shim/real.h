@@ -4,8 +4,8 @@
  *
  * One process may hold several libcurls (Debian ships three flavours side by side, wheels bring
  * their own), linked or loaded privately, where RTLD_NEXT finds the wrong one or none.  So a handle
- * belongs to the library that made it, and a call without a known handle goes to the library that
- * the caller's own object would have reached without us.
+ * belongs to the library that made it, and a call without a known handle goes where it would have
+ * gone from the caller's own object without us: to that library, or to another interposer behind us.
  *
  * Thread-safe; after the first call from an object a look-up is lock-free and makes no system call.
  * errno is preserved.
@@ -17,7 +17,8 @@
 
 #include <stdbool.h>
 
-/* The functions of one libcurl.  One that this libcurl is too old to have is NULL. */
+/* The functions of one libcurl, with what other interposers put before them.  One that this libcurl
+ * is too old to have is NULL. */
 struct real {
 #define HOOK(name) __typeof__(name) *name;
 #define PASS(returns, name, parameters, arguments, whose, failure) __typeof__(name) *name;
@@ -30,7 +31,7 @@ struct real {
  * process (then the call fails softly, as if libcurl could not initialise). */
 const struct real *real_of_caller(const void *return_address);
 
-/* Is that code a libcurl itself?  Its inner calls are not the program's. */
+/* Is that code a libcurl itself, or another Curtsy?  Their calls are not the program's. */
 bool real_caller_is_libcurl(const void *return_address);
 
 /* Is a libcurl mapped already?  Walks the list of loaded objects; no system call. */
