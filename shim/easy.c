@@ -167,10 +167,12 @@ EXPORTED CURLcode curl_easy_pause(CURL *handle, int bitmask)
     const struct real *real = transfer ? transfer->real : real_of_caller(__builtin_return_address(0));
     if (!real || !real->curl_easy_pause)
         return CURLE_FAILED_INIT;
-    /* Paused while a kept response is given to it: there is no transfer in libcurl to go on with. */
-    if (transfer && governed_is_active(transfer) && transfer->governed->phase == PHASE_WAITING &&
-        transfer->governed->gate.program_pauses) {
-        transfer->governed->gate.program_pauses = (bitmask & CURLPAUSE_RECV) != 0;
+    /* There is no transfer in libcurl to pause or to go on with: a kept response is given to the
+     * program, or the next attempt is waited for. */
+    if (transfer && governed_is_active(transfer) && transfer->governed->phase == PHASE_WAITING) {
+        transfer->governed->paused = (bitmask & CURLPAUSE_ALL) != 0;
+        if (transfer->governed->gate.program_pauses)
+            transfer->governed->gate.program_pauses = (bitmask & CURLPAUSE_RECV) != 0;
         return CURLE_OK;
     }
     return real->curl_easy_pause(handle, bitmask);

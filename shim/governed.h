@@ -39,6 +39,7 @@ struct governed {
     uint64_t began_with_changes; /* transfer->request_changes when the perform began */
     struct overrides overrides;
     bool reader_called;       /* in this attempt: the program's reader has given something away */
+    bool paused;              /* by the program, while it waits: no attempt until it goes on */
     bool unattempted;         /* the last perform has not attempted anything (yet): getinfo tells of nothing */
     int64_t reported_wait_ns; /* when the wait began that was last told of */
     CURL *blank;              /* a handle that has done nothing, for what getinfo tells then */

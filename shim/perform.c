@@ -21,6 +21,7 @@
 
 #include "core/system/clock.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -68,6 +69,7 @@ static void begin_request(struct transfer *transfer, int64_t now_ns)
     gate_begin_request(&governed->gate, transfer, &governed->request);
     governed->began_with_changes = transfer->request_changes;
     governed->unattempted = true;
+    governed->paused = false;
     if (transfer->options.error_buffer)
         transfer->options.error_buffer[0] = '\0';
 }
@@ -114,15 +116,44 @@ static struct governor_step decide(struct transfer *transfer, CURLcode code)
     return step;
 }
 
-/* Waits for a program that paused while a kept response was given to it. */
-static CURLcode wait_for_program(struct transfer *transfer)
+/* What ends a perform outside libcurl's own, in the words that it has for the same. */
+
+static CURLcode end_with(const struct transfer *transfer, CURLcode code, const char *message)
 {
-    const struct governed *governed = transfer->governed;
-    while (governed->gate.program_pauses) {
-        if (clock_now_ns() >= governed->request.deadline_ns)
-            return CURLE_OPERATION_TIMEDOUT;
-        if (!wait_slice(transfer, governed->request.deadline_ns))
-            return CURLE_ABORTED_BY_CALLBACK;
+    if (transfer->options.error_buffer)
+        snprintf(transfer->options.error_buffer, CURL_ERROR_SIZE, "%s", message);
+    return code;
+}
+
+static CURLcode end_by_callback(const struct transfer *transfer)
+{
+    return end_with(transfer, CURLE_ABORTED_BY_CALLBACK, "Callback aborted");
+}
+
+static CURLcode end_by_write(const struct transfer *transfer)
+{
+    return end_with(transfer, CURLE_WRITE_ERROR, "Failure writing output to destination");
+}
+
+static CURLcode end_by_timeout(const struct transfer *transfer, int64_t now_ns)
+{
+    char message[64];
+    int64_t begun_ns = transfer->governed->request.begun_ns;
+    snprintf(message, sizeof message, "Operation timed out after %" PRId64 " milliseconds",
+             (now_ns - begun_ns) / NS_PER_MS);
+    return end_with(transfer, CURLE_OPERATION_TIMEDOUT, message);
+}
+
+/* Waits for a program that has paused, until it goes on. */
+static CURLcode wait_for_program(struct transfer *transfer, const bool *pauses)
+{
+    while (*pauses) {
+        int64_t deadline_ns = transfer->governed->request.deadline_ns;
+        int64_t now_ns = clock_now_ns();
+        if (now_ns >= deadline_ns)
+            return end_by_timeout(transfer, now_ns);
+        if (!wait_slice(transfer, deadline_ns))
+            return end_by_callback(transfer);
     }
     return CURLE_OK;
 }
@@ -141,11 +172,11 @@ static CURLcode deliver_kept(struct transfer *transfer, CURLcode code)
         case GATE_FLUSH_DONE:
             return code;
         case GATE_FLUSH_STOPPED:
-            return CURLE_WRITE_ERROR;
+            return end_by_write(transfer);
         case GATE_FLUSH_PAUSED:
             break;
         }
-        CURLcode waited = wait_for_program(transfer);
+        CURLcode waited = wait_for_program(transfer, &gate->program_pauses);
         if (waited != CURLE_OK)
             return waited;
     }
@@ -157,13 +188,6 @@ static CURLcode refuse_unattempted(struct transfer *transfer, const struct gover
     if (transfer->options.error_buffer)
         report_refusal(transfer->governed, step, transfer->options.error_buffer, CURL_ERROR_SIZE);
     return CURLE_OPERATION_TIMEDOUT;
-}
-
-static CURLcode abort_wait(const struct transfer *transfer)
-{
-    if (transfer->options.error_buffer)
-        snprintf(transfer->options.error_buffer, CURL_ERROR_SIZE, "Callback aborted");
-    return CURLE_ABORTED_BY_CALLBACK;
 }
 
 static CURLcode attempt(struct transfer *transfer)
@@ -196,11 +220,14 @@ static CURLcode perform_governed(struct transfer *transfer)
     CURLcode code = CURLE_OK;
 
     for (;;) {
+        CURLcode waited = wait_for_program(transfer, &governed->paused);
+        if (waited != CURLE_OK)
+            return waited;
         struct governor_step step = governor_admit(request, clock_now_ns());
         if (step.action == GOVERNOR_WAIT) {
             report_wait(governed, &step);
             if (!wait_slice(transfer, step.until_ns))
-                return abort_wait(transfer);
+                return end_by_callback(transfer);
             continue;
         }
         if (step.action == GOVERNOR_REFUSE) {
@@ -225,9 +252,7 @@ static CURLcode refuse_recursion(const struct transfer *transfer)
 {
     if (transfer->governed->phase == PHASE_ATTEMPTING)
         return transfer->real->curl_easy_perform(transfer_handle(transfer));
-    if (transfer->options.error_buffer)
-        snprintf(transfer->options.error_buffer, CURL_ERROR_SIZE, "easy handle already used in multi handle");
-    return CURLE_FAILED_INIT;
+    return end_with(transfer, CURLE_FAILED_INIT, "easy handle already used in multi handle");
 }
 
 EXPORTED CURLcode curl_easy_perform(CURL *handle)

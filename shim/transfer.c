@@ -106,6 +106,7 @@ void transfer_reset(struct transfer *transfer)
     set_defaults(&transfer->options);
     governed_reset(transfer->governed);
     transfer->target_changes++;
+    transfer->request_changes++;
 }
 
 void transfer_forget(struct transfer *transfer)

@@ -210,6 +210,10 @@ class Curtsy:
         """A program of tests/victims."""
         return os.fspath(self.build / "victims" / name)
 
+    def callbacks(self, *words: str, **options) -> Result:
+        """The victim whose callbacks obey these words; see tests/victims/callbacks.c."""
+        return self.run([self.victim("callbacks"), *words], **options)
+
     def finish(self) -> None:
         """Ends what a failed test left running, and frees the segment's space."""
         for process in self._started:

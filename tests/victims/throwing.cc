@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A write callback that throws a C++ exception out of curl_easy_perform, as careless C++ programs
- * do, several times over.
+ * Callbacks that throw a C++ exception out of curl_easy_perform, as careless C++ programs do.
  *
- *     throwing URL TIMES
+ *     throwing URL TIMES      from the write callback, several times over, each time on a fresh handle
+ *     throwing URL wait       from the progress callback, half a second after the answer came in
  *
- * prints how many exceptions arrived and what a last, ordinary transfer came to.
+ * prints how many exceptions arrived, and what one more transfer came to: an ordinary one on a fresh
+ * handle, or one on the very handle that was left.
  */
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <curl/curl.h>
 #include <stdexcept>
 
@@ -22,20 +25,58 @@ static size_t swallow(char *, size_t size, size_t number, void *)
     return size * number;
 }
 
-static int perform(const char *url, curl_write_callback callback)
+static CURL *prepare(const char *url, curl_write_callback callback)
 {
     CURL *easy = curl_easy_init();
     curl_easy_setopt(easy, CURLOPT_URL, url);
     curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, callback);
+    return easy;
+}
+
+static int perform(const char *url, curl_write_callback callback)
+{
+    CURL *easy = prepare(url, callback);
     int result = curl_easy_perform(easy);
     curl_easy_cleanup(easy);
     return result;
+}
+
+static int throw_later(void *easy, curl_off_t, curl_off_t, curl_off_t, curl_off_t)
+{
+    static std::chrono::steady_clock::time_point answered;
+    long status = 0;
+    curl_easy_getinfo(static_cast<CURL *>(easy), CURLINFO_RESPONSE_CODE, &status);
+    auto now = std::chrono::steady_clock::now();
+    if (status && answered == std::chrono::steady_clock::time_point())
+        answered = now;
+    if (status && now - answered >= std::chrono::milliseconds(500))
+        throw std::runtime_error("cancelled");
+    return 0;
+}
+
+static int throw_out_of_a_wait(const char *url)
+{
+    int caught = 0;
+    CURL *easy = prepare(url, swallow);
+    curl_easy_setopt(easy, CURLOPT_XFERINFOFUNCTION, throw_later);
+    curl_easy_setopt(easy, CURLOPT_XFERINFODATA, easy);
+    curl_easy_setopt(easy, CURLOPT_NOPROGRESS, 0L);
+    try {
+        curl_easy_perform(easy);
+    } catch (const std::runtime_error &) {
+        caught++;
+    }
+    int result = curl_easy_perform(easy);
+    curl_easy_cleanup(easy);
+    return std::printf("caught %d then %d\n", caught, result) < 0;
 }
 
 int main(int argc, char **argv)
 {
     if (argc != 3)
         return 2;
+    if (!std::strcmp(argv[2], "wait"))
+        return throw_out_of_a_wait(argv[1]);
     int caught = 0;
     for (int i = std::atoi(argv[2]); i > 0; i--) {
         try {
