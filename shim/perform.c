@@ -37,7 +37,7 @@ static struct request_traits traits_of(const struct transfer *transfer)
     const struct governed *governed = transfer->governed;
     struct request_traits traits = {
         .method = governed->method,
-        .is_loopback = governed->target.is_loopback,
+        .is_loopback = governed->target.is_loopback || transfer->options.loopback_proxy,
         .host_is_named = governed->resolved.host_is_named,
     };
     if (classify_method_is_safe(governed->method))

@@ -247,6 +247,18 @@ static void note_target_option(struct transfer *transfer, CURLoption option, voi
     transfer->target_changes++;
 }
 
+/* "http://user:word@127.0.0.1:3128": whose refusal to connect is no reason to wait. */
+static bool is_on_loopback(const char *proxy)
+{
+    const char *host = proxy ? strstr(proxy, "://") : NULL;
+    host = host ? host + 3 : proxy;
+    const char *at = host ? strrchr(host, '@') : NULL;
+    if (at)
+        host = at + 1;
+    return host &&
+           (strncmp(host, "127.", 4) == 0 || strncmp(host, "localhost", 9) == 0 || strncmp(host, "[::1]", 5) == 0);
+}
+
 /* How a connection is used, which a retry may have to change for an attempt. */
 static void note_connection_option(struct options *options, CURLoption option, void *argument)
 {
@@ -259,6 +271,9 @@ static void note_connection_option(struct options *options, CURLoption option, v
         break;
     case CURLOPT_AUTOREFERER:
         options->auto_referer = argument != NULL;
+        break;
+    case CURLOPT_PROXY:
+        options->loopback_proxy = is_on_loopback(argument);
         break;
     case CURLOPT_REFERER:
         set_text(&options->referer, argument);

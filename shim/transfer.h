@@ -53,6 +53,7 @@ struct options {
     bool if_unmodified_since;         /* CURLOPT_TIMECONDITION */
     bool connect_only;
     bool unix_socket;
+    bool loopback_proxy; /* CURLOPT_PROXY */
 
     bool http2_prior_knowledge; /* CURLOPT_HTTP_VERSION */
     bool fresh_connect;

@@ -222,3 +222,10 @@ def test_a_complete_header_block_decides_whatever_follows_it(up, curtsy, fault):
     up.on("/data", fault, OK)
     assert curtsy.curl("--compressed", up.url("/data")).all == (0, b"done\n", b"")
     not_early(up.waits(), 1.0)
+
+
+@pytest.mark.parametrize("proxy", ["http://127.0.0.1:1", "socks5://user:word@localhost:1", "[::1]:1"])
+def test_a_proxy_on_loopback_that_refuses_is_not_asked_again(curtsy, proxy):
+    result = curtsy.curl("-x", proxy, "http://origin.test/", env={"CURTSY_LOG": "info"})
+    assert result.rc in (7, 97)
+    assert "attempt 2" not in result.errors and "waiting" not in result.errors
