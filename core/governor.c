@@ -34,17 +34,19 @@ static struct bucket *spoken_bucket(const struct governor_request *request)
     return request->places.count ? request->places.bucket[request->places.count - 1] : NULL;
 }
 
-/* The host's bucket is where a request is counted: once, whatever else it draws on. */
-static struct metrics *counters(const struct governor_request *request)
+/* A request is counted in each bucket that it draws on. */
+static struct metrics *counters(const struct governor_request *request, unsigned i)
 {
-    return request->places.count ? bucket_metrics(request->places.bucket[0]) : NULL;
+    return i < request->places.count ? bucket_metrics(request->places.bucket[i]) : NULL;
 }
+#define FOR_EACH_COUNTERS(metrics, request)                                                                            \
+    for (unsigned bucket_number = 0; (metrics = counters(request, bucket_number)); bucket_number++)
 
 static void count_giveup(const struct governor_request *request, enum cause cause)
 {
-    struct metrics *metrics = counters(request);
-    if (metrics)
-        metrics_giveup(metrics, cause);
+    struct metrics *metrics;
+    FOR_EACH_COUNTERS(metrics, request)
+    metrics_giveup(metrics, cause);
 }
 
 static void ask_limits(struct governor_request *request, const struct resolved_policy *resolved,
@@ -58,9 +60,9 @@ static void ask_limits(struct governor_request *request, const struct resolved_p
             request->max_wait_ns = max_wait_ns;
         if (!buckets[i])
             continue;
-        bucket_ask_limits(buckets[i], &request->governor->world, now_ns, limits);
         places_add(&request->places, buckets[i], limits);
     }
+    places_ask(&request->places, &request->governor->world, now_ns);
 }
 
 void governor_begin(struct governor_request *request, const struct governor *governor,
@@ -88,9 +90,9 @@ void governor_begin(struct governor_request *request, const struct governor *gov
             request->room_ns = twice_usual_ns < timeout_ns / 2 ? twice_usual_ns : timeout_ns / 2;
         bucket_retry_deposit(request->places.bucket[i], now_ns, request->policy->retry_budget);
     }
-    struct metrics *metrics = counters(request);
-    if (metrics)
-        metrics_request(metrics);
+    struct metrics *metrics;
+    FOR_EACH_COUNTERS(metrics, request)
+    metrics_request(metrics);
 }
 
 /* ------------------------------------------------------------------ admission ---- */
@@ -116,9 +118,9 @@ static void end_wait(struct governor_request *request, int64_t now_ns)
     if (waited_ns < 0)
         return;
     request->waited_ns = add_saturating(request->waited_ns, waited_ns);
-    struct metrics *metrics = counters(request);
-    if (metrics)
-        metrics_wait(metrics, request->wait_cause, waited_ns);
+    struct metrics *metrics;
+    FOR_EACH_COUNTERS(metrics, request)
+    metrics_wait(metrics, request->wait_cause, waited_ns);
 }
 
 static struct governor_step send_now(struct governor_request *request, int64_t now_ns)
@@ -203,6 +205,13 @@ static struct governor_step wait_within_bounds(struct governor_request *request,
     return wait_until(request, until_ns, now_ns);
 }
 
+static void count_observed_wait(const struct governor_request *request)
+{
+    struct metrics *metrics;
+    FOR_EACH_COUNTERS(metrics, request)
+    atomic_fetch_add_explicit(&metrics->observed_waits, 1, memory_order_relaxed);
+}
+
 static bool would_break_a_bound(const struct governor_request *request, int64_t until_ns, int64_t now_ns)
 {
     return broken_bound(request, until_ns, now_ns) || (request->attempts == 0 && until_ns > longest_wait_ns(request));
@@ -210,12 +219,13 @@ static bool would_break_a_bound(const struct governor_request *request, int64_t 
 
 struct governor_step governor_admit(struct governor_request *request, int64_t now_ns)
 {
+    if (request->wait_began_ns)
+        places_ask(&request->places, &request->governor->world, now_ns);
     int64_t until_ns = places_look(&request->places, now_ns);
 
     if (request->policy->mode != MODE_ENFORCE) {
-        struct metrics *metrics = counters(request);
-        if (metrics && until_ns > now_ns)
-            atomic_fetch_add_explicit(&metrics->observed_waits, 1, memory_order_relaxed);
+        if (until_ns > now_ns)
+            count_observed_wait(request);
         return send_now(request, now_ns);
     }
     if (until_ns < request->not_before_ns)
@@ -240,9 +250,9 @@ void governor_sent(struct governor_request *request, int64_t now_ns)
     request->last_sent_ns = now_ns;
     if (request->attempts++ == 0)
         request->first_sent_ns = now_ns;
-    struct metrics *metrics = counters(request);
-    if (metrics)
-        metrics_attempt(metrics);
+    struct metrics *metrics;
+    FOR_EACH_COUNTERS(metrics, request)
+    metrics_attempt(metrics);
 }
 
 /* -------------------------------------------------------------------- outcome ---- */
@@ -314,13 +324,13 @@ static bool words_are_used_up(const struct governor_request *request)
 
 static void count_retry(struct governor_request *request, const struct word *word)
 {
-    struct metrics *metrics = counters(request);
+    struct metrics *metrics;
     if (word->wait_ns)
         request->words_obeyed++;
     else
         request->backoffs++;
-    if (metrics)
-        metrics_retry(metrics, word->cause);
+    FOR_EACH_COUNTERS(metrics, request)
+    metrics_retry(metrics, word->cause);
 }
 
 /* May one more attempt be made, and when?  The outcome itself is retryable. */
@@ -353,18 +363,37 @@ static struct governor_step retry(struct governor_request *request, const struct
     return step(GOVERNOR_RETRY, word->cause, not_before_ns);
 }
 
+/* By who answered: another host's refusal is counted there, if it is governed at all. */
+static void count_refusal(const struct governor_request *request, const struct outcome *outcome, struct bucket *speaker)
+{
+    struct metrics *metrics;
+    if (outcome->from_elsewhere) {
+        if (speaker)
+            metrics_refusal(bucket_metrics(speaker), outcome->status);
+        return;
+    }
+    FOR_EACH_COUNTERS(metrics, request)
+    metrics_refusal(metrics, outcome->status);
+}
+
+static void count_observed_retry(const struct governor_request *request)
+{
+    struct metrics *metrics;
+    FOR_EACH_COUNTERS(metrics, request)
+    atomic_fetch_add_explicit(&metrics->observed_retries, 1, memory_order_relaxed);
+}
+
 struct governor_step governor_outcome(struct governor_request *request, const struct outcome *outcome,
                                       struct bucket *speaker, int64_t now_ns, int64_t now_s)
 {
     const struct policy *policy = request->policy;
-    struct metrics *metrics = counters(request);
     struct classification class = classify(policy, &request->traits, outcome, request->attempts);
     struct word word = servers_word(policy, outcome, class.is_refusal, now_s);
 
+    if (class.is_refusal)
+        count_refusal(request, outcome, speaker);
     if (!outcome->from_elsewhere)
         speaker = spoken_bucket(request);
-    if (class.is_refusal && (outcome->from_elsewhere ? speaker != NULL : metrics != NULL))
-        metrics_refusal(outcome->from_elsewhere ? bucket_metrics(speaker) : metrics, outcome->status);
     if (outcome->status && request->places.count && now_ns >= request->last_sent_ns)
         bucket_note_latency(request->places.bucket[0], now_ns - request->last_sent_ns);
     if (word.wait_ns) {
@@ -378,8 +407,7 @@ struct governor_step governor_outcome(struct governor_request *request, const st
     if (class.verdict == VERDICT_MUST_NOT)
         return deliver(request, CAUSE_NOT_REPEATABLE, class.why);
     if (policy->mode != MODE_ENFORCE) {
-        if (metrics)
-            atomic_fetch_add_explicit(&metrics->observed_retries, 1, memory_order_relaxed);
+        count_observed_retry(request);
         return deliver(request, CAUSE_NONE, "mode is observe");
     }
     return retry(request, &class, &word, now_ns);

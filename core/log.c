@@ -159,7 +159,8 @@ static void put_details(struct line *line, const struct log_record *record)
     if (record->wait_ns > 0) {
         char duration[64];
         units_format_duration(duration, sizeof(duration), wait_ms(record) * NS_PER_MS);
-        snprintf(detail, sizeof(detail), "waiting %s", duration);
+        snprintf(detail, sizeof(detail), record->event == LOG_GAVE_UP ? "would have to wait %s" : "waiting %s",
+                 duration);
         put_detail(line, &any, detail);
     }
     if (record->cause != CAUSE_NONE) {

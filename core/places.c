@@ -20,9 +20,16 @@ void places_add(struct places *places, struct bucket *bucket, const struct limit
         if (limits->item[i].jitter_ns < jitter_ns)
             jitter_ns = limits->item[i].jitter_ns;
     places->bucket[places->count] = bucket;
+    places->limits[places->count] = limits;
     places->jitter_ns[places->count] = jitter_ns;
     places->slot[places->count].booked = false;
     places->count++;
+}
+
+void places_ask(const struct places *places, const struct bucket_world *world, int64_t now_ns)
+{
+    for (unsigned i = 0; i < places->count; i++)
+        bucket_ask_limits(places->bucket[i], world, now_ns, places->limits[i]);
 }
 
 /* When bucket i would let the request go; a place that is held and stale counts for nothing. */

@@ -23,13 +23,18 @@
 
 struct places {
     struct bucket *bucket[POLICY_BUCKETS_MAX];
-    int64_t jitter_ns[POLICY_BUCKETS_MAX]; /* how long a place stays fresh; TIME_NEVER: no limits */
+    const struct limits *limits[POLICY_BUCKETS_MAX]; /* asked for in them */
+    int64_t jitter_ns[POLICY_BUCKETS_MAX];           /* how long a place stays fresh; TIME_NEVER: no limits */
     struct bucket_slot slot[POLICY_BUCKETS_MAX];
     unsigned count;
 };
 
-/* Adds a bucket whose limits are `limits`. */
+/* Adds a bucket in which `limits` are asked for; they outlive the places. */
 void places_add(struct places *places, struct bucket *bucket, const struct limits *limits);
+
+/* Asks for them, at the beginning and as long as the request waits: what nobody asks for any more
+ * does not hold it up. */
+void places_ask(const struct places *places, const struct bucket_world *world, int64_t now_ns);
 
 /* When the request could go, by what it holds and what it would have to book.  Changes nothing. */
 int64_t places_look(const struct places *places, int64_t now_ns);

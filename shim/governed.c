@@ -17,6 +17,18 @@ static bool is_up_to_date(const struct transfer *transfer, const struct governed
            strcmp(governed->method, method) == 0;
 }
 
+/* What is only observed has buckets of its own: trying out a quota must not hold up those who do not. */
+static void keep_to_ourselves(struct resolved_policy *resolved)
+{
+    static const char mark[] = " (observed)";
+    for (unsigned i = 0; i < resolved->bucket_count; i++) {
+        char *name = resolved->buckets[i].name;
+        size_t length = strlen(name);
+        size_t most = BUCKET_NAME_SIZE - sizeof mark;
+        strcpy(name + (length < most ? length : most), mark);
+    }
+}
+
 static void resolve(struct transfer *transfer, struct governed *governed, const char *method)
 {
     const struct runtime *runtime = governed->runtime;
@@ -37,6 +49,8 @@ static void resolve(struct transfer *transfer, struct governed *governed, const 
     if (runtime->mode < policy->mode)
         policy->mode = runtime->mode;
     governed->is_ours = policy->mode != MODE_OFF;
+    if (policy->mode == MODE_OBSERVE)
+        keep_to_ourselves(&governed->resolved);
 }
 
 struct governed *governed_of(struct transfer *transfer)

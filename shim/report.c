@@ -121,11 +121,12 @@ void report_giving_up(const struct governed *governed, const struct governor_ste
 
 void report_refusal(const struct governed *governed, const struct governor_step *step, char *buffer, size_t size)
 {
-    const char *bound = step->cause == CAUSE_APP_TIMEOUT ? "does not fit in the time left" : "is longer than max_wait";
+    const char *bound = step->cause == CAUSE_APP_TIMEOUT ? "its timeout" : "max_wait";
     char wait[64];
     int64_t left_ns = step->until_ns - clock_now_ns();
     /* Rounded up to whole seconds: a promise that is kept. */
-    units_format_duration(wait, sizeof wait, left_ns > 0 ? (left_ns / NS_PER_SECOND + 1) * NS_PER_SECOND : 0);
-    snprintf(buffer, size, "Curtsy: %s may be asked again in %s, which %s; not sent", governed->target.host, wait,
-             bound);
+    units_format_duration(wait, sizeof wait,
+                          left_ns > 0 ? (left_ns / NS_PER_SECOND + 1) * NS_PER_SECOND : NS_PER_SECOND);
+    snprintf(buffer, size, "Curtsy: not sent: %s:%u may be asked again in %s, and %s does not allow that",
+             governed->target.host, (unsigned)governed->target.port, wait, bound);
 }

@@ -44,19 +44,19 @@ static void keep_first_error(void *context, const struct diagnostic *diagnostic)
 }
 
 /* A choice from the environment over one from the configuration. */
-static void override(const struct key *key, const char *text, void *value, char *fault)
+static void override(const char *variable, const struct key *key, const char *text, void *value, char *fault)
 {
     const char *expected = text && text[0] ? keys_parse_value(key, text, value) : NULL;
     if (expected && !fault[0])
-        snprintf(fault, LOG_LINE_SIZE / 2, "CURTSY_%s = %s: expected %s", key->name, text, expected);
+        snprintf(fault, LOG_LINE_SIZE / 2, "%s = %s: expected %s", variable, text, expected);
 }
 
 static void open_log(const struct settings *settings, char *fault)
 {
     enum log_level level = settings->log;
     enum log_format format = settings->log_format;
-    override(&curtsy_keys[CURTSY_KEY_log], environment.log, &level, fault);
-    override(&curtsy_keys[CURTSY_KEY_log_format], environment.log_format, &format, fault);
+    override("CURTSY_LOG", &curtsy_keys[CURTSY_KEY_log], environment.log, &level, fault);
+    override("CURTSY_LOG_FORMAT", &curtsy_keys[CURTSY_KEY_log_format], environment.log_format, &format, fault);
     const char *file = environment.log_file && environment.log_file[0] ? environment.log_file : settings->log_file;
     log_sink_open(level, format, file, runtime.program);
 }
@@ -89,7 +89,7 @@ static void make_runtime(void)
     process_program_name(runtime.program, sizeof runtime.program);
 
     runtime.mode = MODE_ENFORCE;
-    override(&policy_keys[POLICY_KEY_mode], environment.mode, &runtime.mode, fault);
+    override("CURTSY_MODE", &policy_keys[POLICY_KEY_mode], environment.mode, &runtime.mode, fault);
     if (runtime.mode != MODE_OFF) {
         runtime.config = config_files_load(&environment, keep_first_error, fault);
         if (runtime.config) {

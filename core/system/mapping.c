@@ -126,6 +126,27 @@ static int allocate(int fd, const struct stat *status, off_t size)
     return error;
 }
 
+/* A file that is shorter than any segment is one whose maker died before he had allocated it, or is
+ * just about to: then there are only zeros in it.  Anything else is somebody's data behind a wrong
+ * path, and is not to be touched.  (A longer file is left as it is unless its header is ours.) */
+static bool holds_something_else(int fd, off_t size)
+{
+    uint64_t words[SEGMENT_PAGE / 8];
+    struct stat now;
+    for (off_t at = 0; at < size;) {
+        memset(words, 0, sizeof words);
+        size_t wanted = size - at < (off_t)sizeof words ? (size_t)(size - at) : sizeof words;
+        ssize_t length = pread(fd, words, wanted, at);
+        if (length <= 0)
+            return true;
+        for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+            if (words[i])
+                return fstat(fd, &now) != 0 || now.st_size < (off_t)SEGMENT_SIZE_MIN; /* or made meanwhile */
+        at += length;
+    }
+    return false;
+}
+
 static bool map_file(struct mapping *mapping, int fd, const char *path, uint64_t size, enum mapping_access access,
                      char *error, size_t error_size)
 {
@@ -139,6 +160,8 @@ static bool map_file(struct mapping *mapping, int fd, const char *path, uint64_t
     bool is_made = status.st_size >= (off_t)SEGMENT_SIZE_MIN;
     if (!is_made && access == MAPPING_EXISTING)
         return fail(error, error_size, "%s: %s", path, segment_fault_text(SEGMENT_TOO_SMALL));
+    if (!is_made && holds_something_else(fd, status.st_size))
+        return fail(error, error_size, "%s: %s", path, segment_fault_text(SEGMENT_OTHER_LAYOUT));
     if (is_made)
         size = segment_whole_pages((uint64_t)status.st_size);
     int failed = allocate(fd, &status, (off_t)size);

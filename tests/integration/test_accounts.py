@@ -117,3 +117,25 @@ def test_the_cause_of_giving_up_is_the_bound_that_was_met(up, curtsy, bound, cau
     assert bucket["curtsy_giveups_total"] == {cause: 1}
     assert [line["cause"] for line in told_of(log) if line["event"] == "gave_up"] == [cause]
     assert len(up.arrivals()) == 2
+
+
+def test_what_is_only_observed_holds_up_nobody_else(curtsy, up):
+    up.on("/data", b"four")
+    observed = "[default]\nmode = observe\nquota = 1/h\n"
+    for _ in range(4):
+        assert curtsy.curl(up.url("/data"), config=observed).stdout == b"four"
+    assert curtsy.curl(up.url("/data"), config="", timeout=30).stdout == b"four"
+    buckets = {bucket["bucket"]: bucket for bucket in curtsy.status()["buckets"]}
+    assert set(buckets) == {up.authority, f"{up.authority} (observed)"}
+    assert buckets[up.authority]["limits"] == []
+    assert buckets[f"{up.authority} (observed)"]["observed_waits"] == 3
+
+
+def test_a_request_is_counted_in_each_bucket_that_it_draws_on(curtsy, up):
+    for path in ["/search/1", "/search/2", "/other"]:
+        up.on(path, b"found")
+    config = f"[{up.authority}/search]\nquota = 600/min\n"
+    for path in ["/search/1", "/search/2", "/other"]:
+        assert curtsy.curl(up.url(path), config=config).stdout == b"found"
+    requests = {bucket["bucket"]: bucket["curtsy_requests_total"] for bucket in curtsy.status()["buckets"]}
+    assert requests == {up.authority: 3, f"{up.authority}/search": 2}

@@ -153,7 +153,7 @@ def test_what_was_not_sent_tells_nothing_older(up, curtsy):
     before, after = (line for line in result.text.splitlines() if line.startswith("told"))
     assert before == "told status 200 size 4 marker four first header X-Marker url /data"
     assert after == "told status 0 size 0 marker none first header none url /from"
-    assert 'perform 28 status 0 "Curtsy: 127.0.0.1 may be asked again in ' in result.text
+    assert 'perform 28 status 0 "Curtsy: not sent: 127.0.0.1:' in result.text
 
 
 @pytest.mark.parametrize("next_one", ["multi", "perform"])

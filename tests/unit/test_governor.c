@@ -548,6 +548,33 @@ static void test_a_place_that_is_given_up_is_given_back(void **state)
     assert_int_equal(bucket_peek(world->bucket, world->now_ns, NULL), before_ns);
 }
 
+/* A strict quota that nobody asks for any more does not hold up one who waits for it. */
+static void test_a_waiter_outlives_anothers_quota(void **state)
+{
+    struct world *world = *state;
+    struct governor_request request;
+    set_quota(world, "6/min");
+    for (int i = 0; i < 2; i++) {
+        begin(world, &request);
+        send_now(world, &request);
+        governor_end(&request, world->now_ns);
+    }
+    world->resolved.values.quota.count = 0;
+    world->resolved.buckets[0].limits.count = 0;
+    bucket_charge(world->bucket, world->now_ns, 5);
+    int64_t began_ns = world->now_ns;
+    begin(world, &request);
+    struct governor_step step = governor_admit(&request, world->now_ns);
+    assert_int_equal(step.action, GOVERNOR_WAIT);
+    assert_true(step.until_ns > began_ns + 40 * S);
+    while (step.action == GOVERNOR_WAIT && world->now_ns < began_ns + 60 * S) {
+        world->now_ns += S / 2;
+        step = governor_admit(&request, world->now_ns);
+    }
+    assert_int_equal(step.action, GOVERNOR_SEND);
+    assert_true(world->now_ns <= began_ns + BUCKET_LIMITS_MEMORY_NS + 2 * S);
+}
+
 static void test_connection_errors(void **state)
 {
     struct world *world = *state;
@@ -612,6 +639,7 @@ int main(void)
         TEST(test_a_fast_and_a_slow_bucket),
         TEST(test_a_stale_place_is_booked_anew),
         TEST(test_a_place_that_is_given_up_is_given_back),
+        TEST(test_a_waiter_outlives_anothers_quota),
         TEST(test_connection_errors),
         TEST(test_waits_and_requests_are_counted),
     };

@@ -490,6 +490,27 @@ static void test_a_foreign_file_is_left_alone(void **state)
     free(text);
 }
 
+/* A wrong path must not cost anybody his data. */
+static void test_a_short_foreign_file_is_left_alone(void **state)
+{
+    (void)state;
+    static const char text[] = "precious data";
+    struct mapping mapping;
+    struct segment segment;
+    char found[sizeof text];
+    write_file(text, strlen(text), 0600);
+    assert_true(mapping_attach(&mapping, &segment, path, SIZE, MAPPING_CREATE, error, sizeof error));
+    assert_true(mapping.is_private);
+    assert_non_null(strstr(error, "not a segment"));
+    mapping_close(&mapping);
+    assert_int_equal(status_of(path).st_size, strlen(text));
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    assert_int_equal(fread(found, 1, sizeof found, file), strlen(text));
+    fclose(file);
+    assert_memory_equal(found, text, strlen(text));
+}
+
 static uint64_t written_under(uint64_t change_boot)
 {
     struct mapping mapping;
@@ -580,6 +601,7 @@ int main(void)
         TEST(test_private_memory_is_shared_with_children),
         TEST(test_attach_and_fall_back),
         TEST(test_a_foreign_file_is_left_alone),
+        TEST(test_a_short_foreign_file_is_left_alone),
         TEST(test_a_segment_of_an_earlier_boot_is_replaced),
         TEST(test_a_segment_of_another_time_namespace_is_left_alone),
         TEST(test_many_replace_it_at_once),
