@@ -86,15 +86,19 @@ void report_outcome(const struct governed *governed, const struct governor_step 
     const struct governor_request *request = &governed->request;
     int status = governed->gate.status;
     bool gave_up = step->action == GOVERNOR_DELIVER && is_give_up(step->cause);
-    if (step->action != GOVERNOR_RETRY && step->cause == CAUSE_NONE && status != 429)
+    bool is_failure = status == 0 && code != CURLE_OK;
+    bool is_nothing = step->action != GOVERNOR_RETRY && step->cause == CAUSE_NONE && status != 429;
+    if (is_nothing && !is_failure)
         return;
     char why[96];
     if (status == 0)
         snprintf(why, sizeof why, "CURLcode %d%s%s", (int)code, request->why ? ", " : "",
                  request->why ? request->why : "");
     struct log_record record = {
-        .level = LOG_INFO,
-        .event = gave_up ? LOG_GAVE_UP : LOG_REFUSED,
+        .level = is_nothing ? LOG_DEBUG : LOG_INFO,
+        .event = is_failure ? LOG_NOTICE
+                 : gave_up  ? LOG_GAVE_UP
+                            : LOG_REFUSED,
         .status = status,
         .attempt = request->attempts,
         .cause = step->cause,

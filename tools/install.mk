@@ -17,6 +17,15 @@ manual_path = $(MANDIR)/man$(patsubst .%,%,$(suffix $(1)))/$(notdir $(1))
 INSTALLED = $(LIBDIR)/libcurtsy.so $(BINDIR)/curtsy $(foreach manual,$(MANUALS),$(call manual_path,$(manual))) \
             $(addprefix $(DATADIR)/,$(notdir $(PRESETS))) $(DOCDIR)/ratelimit.ini
 
+# make takes a path with a blank in it for two, and rm would be given both.
+BLANK := $(subst x,,x x)
+TAB := $(subst x,,x	x)
+has_blank = $(findstring $(BLANK),$(1))$(findstring $(TAB),$(1))
+ifneq ($(filter install uninstall,$(MAKECMDGOALS)),)
+$(foreach name,DESTDIR PREFIX LIBDIR BINDIR DATADIR DOCDIR MANDIR BUILD,$(if $(call has_blank,$($(name))),\
+  $(error $(name) = "$($(name))": a path with a blank in it cannot be installed to or from)))
+endif
+
 # By rename: programs that run have the old file mapped, and none may ever load half a file.
 # $(call place,MODE,FROM,TO)
 define place

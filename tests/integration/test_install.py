@@ -90,6 +90,17 @@ def test_uninstall_takes_back_what_install_put_and_nothing_else(tmp_path):
     assert not (tmp_path / "usr/share/doc/curtsy").exists()
 
 
+@pytest.mark.parametrize("goal", ["install", "uninstall"])
+@pytest.mark.parametrize("variable", ["PREFIX", "DESTDIR", "LIBDIR", "BINDIR", "DATADIR", "DOCDIR", "MANDIR"])
+@pytest.mark.parametrize("folder", ["in st", "inst ", "in\tst"])
+def test_a_path_with_a_blank_is_refused_before_anything_is_written(tmp_path, goal, variable, folder):
+    place = {"DESTDIR": f"{tmp_path}/stage", variable: f"{tmp_path}/{folder}"}
+    with pytest.raises(subprocess.CalledProcessError) as refused:
+        make(goal, *(f"{name}={value}" for name, value in place.items()))
+    assert f'{variable} = "{tmp_path}/{folder}"' in refused.value.stderr and "blank" in refused.value.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
 # ---- bootstrap.sh ----
 
 UTILITIES = ["sh", "env", "id", "cat", "cut", "sort", "tr", "dirname", "getconf", "grep"]

@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: MIT
 """The command: curtsy run, check, summary, status."""
 
+import fcntl
 import json
 import os
 import pty
+import pwd
 import re
 import shutil
 import signal
+import struct
 import subprocess
+import termios
 
 import pytest
 
@@ -227,6 +231,21 @@ def test_run_sets_the_mode(curtsy):
     assert "--mode: strict: expected " in result.errors and "observe" in result.errors
 
 
+@pytest.mark.parametrize(
+    "inherited, asked, expected",
+    [
+        ("off", "enforce", "off"),
+        ("observe", "enforce", "observe"),
+        ("off", "observe", "off"),
+        ("enforce", "observe", "observe"),
+        ("observe", "off", "off"),
+        ("nonsense", "enforce", "enforce"),
+    ],
+)
+def test_run_keeps_the_less_intrusive_mode(curtsy, inherited, asked, expected):
+    assert environment_under(curtsy, "--mode", asked, env={"CURTSY_MODE": inherited})["CURTSY_MODE"] == expected
+
+
 def test_run_governs(up, curtsy):
     up.on("/", told(1), 200)
     result = curtsy.tool("run", "--", "curl", "-sS", up.url("/"))
@@ -328,6 +347,75 @@ def test_check_of_a_missing_file_is_misuse(curtsy):
     assert "missing.ini: No such file or directory" in result.errors
 
 
+LARGE = "[api.example.com]\nquota = 10/s\n" + "# a line of a large file\n" * 20000
+
+
+@pytest.mark.parametrize("file, name", [("-", "standard input"), ("/dev/stdin", "/dev/stdin")])
+def test_check_reads_a_pipe_to_its_end(curtsy, file, name):
+    result = curtsy.tool("check", file, stdin=(LARGE + "qouta = 5/s\n").encode())
+    assert (result.rc, result.stdout) == (1, b"")
+    assert result.errors.startswith(f"{name}:20003: error: ")
+    result = curtsy.tool("check", file, stdin=LARGE.encode())
+    assert (result.rc, result.stderr) == (0, b"")
+    assert result.text.splitlines()[0] == f"{name}: 1 section, no faults"
+
+
+@pytest.mark.parametrize("command", ["curtsy check", "curtsy summary -c"])
+def test_a_pipe_that_is_written_late_is_waited_for(curtsy, command):
+    """The writer goes on only when the command has opened the pipe and has read from it."""
+    fifo = curtsy.folder / "fifo"
+    os.mkfifo(fifo)
+    words = command.replace("curtsy", os.fspath(curtsy.command), 1).split()
+    process = subprocess.Popen([*words, fifo], env=curtsy.tool_env(), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    with open(fifo, "w") as pipe:
+        pipe.write("[api.example.com]\n")
+        pipe.flush()
+        while unread(pipe):
+            assert process.poll() is None, process.stderr.read()
+        pipe.write("quota = 10/s\n")
+    output, errors = process.communicate(timeout=60)
+    assert (process.returncode, errors) == (0, b"")
+    assert b"10/s" in output
+
+
+def unread(pipe):
+    """How many bytes of a pipe nobody has read yet."""
+    return struct.unpack("i", fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)))[0]
+
+
+@pytest.mark.parametrize("command", [["check"], ["summary", "-c"]])
+def test_a_file_that_is_too_large_is_misuse(curtsy, command):
+    with open(curtsy.folder / "large.ini", "w") as file:
+        file.truncate((16 << 20) + 1)
+    result = curtsy.tool(*command, "large.ini")
+    assert (result.rc, result.stdout) == (2, b"")
+    assert "large.ini: File too large" in result.errors
+
+
+def test_summary_lays_the_environment_over_its_file(curtsy, ini):
+    file = ini("[default]\nmax_attempts = 3\nmax_delay = 7s\n")
+    result = curtsy.tool("summary", "--json", "-c", file, "example.com", env={"CURTSY_SET": "max_attempts = 2\n"})
+    (policy,) = json.loads(result.stdout)["policies"]
+    assert (policy["max_attempts"], policy["max_delay_s"]) == (2, 7.0)
+    assert policy["keys"]["max_attempts"]["origin"] == "CURTSY_SET:1"
+
+
+@pytest.mark.parametrize(
+    "variable, value, expected",
+    [("CURTSY_MODE", "strict", "observe"), ("CURTSY_LOG", "loud", "debug"), ("CURTSY_LOG_FORMAT", "xml", "json")],
+)
+def test_check_looks_at_the_environment(curtsy, variable, value, expected):
+    result = curtsy.tool("check", env={variable: value})
+    assert (result.rc, result.stdout) == (1, b"")
+    assert f"error: {variable} = {value}: expected " in result.errors and expected in result.errors
+    assert curtsy.tool("check", env={variable: expected}).rc == 0
+
+
+def test_check_of_a_file_leaves_the_environment_alone(curtsy, ini):
+    result = curtsy.tool("check", ini("[default]\nmax_attempts = 3\n"), env={"CURTSY_LOG": "loud"})
+    assert (result.rc, result.stderr) == (0, b"")
+
+
 def test_check_reads_all_layers(curtsy):
     file = curtsy.home / ".config/curtsy/ratelimit.ini"
     file.parent.mkdir(parents=True)
@@ -426,13 +514,56 @@ def test_summary_of_a_missing_file_is_misuse(curtsy):
 
 def test_status_without_a_segment(curtsy):
     result = curtsy.tool("status")
-    assert result.rc == 1
-    assert os.fspath(curtsy.segment) in result.text.splitlines()[0]
+    assert (result.rc, result.stderr) == (1, b"")
+    assert result.text == f"nothing has run under Curtsy here yet: no segment {curtsy.segment}\n"
     result = curtsy.tool("status", "--json")
     assert result.rc == 1
     document = json.loads(result.stdout)
     assert document["segment"] == os.fspath(curtsy.segment)
     assert document["buckets"] == [] and document["error"]
+
+
+def test_status_of_what_is_no_segment(curtsy):
+    curtsy.segment.write_bytes(b"something else " * (1 << 19))
+    result = curtsy.tool("status")
+    assert result.rc == 1
+    assert re.match(f"segment {curtsy.segment} cannot be used: .*not a segment", result.text)
+    curtsy.segment.write_bytes(b"short")
+    result = curtsy.tool("status", "--json")
+    assert result.rc == 1
+    document = json.loads(result.stdout)
+    assert document["owner"] == pwd.getpwuid(os.geteuid()).pw_name and "smaller" in document["error"]
+
+
+@pytest.mark.parametrize("name, fault", [("relative/path", "absolute path"), ("/dev/null", "not a regular file")])
+def test_status_of_what_cannot_be_a_segment(curtsy, name, fault):
+    result = curtsy.tool("status", "--segment", name)
+    assert result.rc == 1
+    assert result.text.startswith(f"segment {name} cannot be used: ") and fault in result.text
+    assert "not there yet" not in result.text and "owned by" not in result.text
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+def test_status_of_another_users_segment(curtsy):
+    curtsy.segment.write_bytes(b"")
+    os.chown(curtsy.segment, 1, -1)
+    result = curtsy.tool("status")
+    assert result.rc == 1 and "cannot be used" in result.text and "another user" in result.text
+    owner = json.loads(curtsy.tool("status", "--json").stdout)["owner"]
+    assert owner == pwd.getpwuid(1).pw_name
+
+
+def test_status_says_who_shares_the_segment(curtsy, used):
+    owner = pwd.getpwuid(os.geteuid()).pw_name
+    (line, *_) = curtsy.tool("status").text.splitlines()
+    assert line == f"segment {curtsy.segment}, owned by {owner}, shared by every process of {owner} that is given this name"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="a segment that others may write has to be root's")
+def test_status_says_that_a_segment_is_everyones(curtsy, used):
+    curtsy.segment.chmod(0o666)
+    (line, *_) = curtsy.tool("status").text.splitlines()
+    assert line.endswith(", shared by every process on this machine that is given this name")
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@
  */
 #include "tools/curtsy/command.h"
 #include "tools/curtsy/example.h"
+#include "tools/curtsy/input.h"
 #include "tools/curtsy/output.h"
 
 #include "core/system/config_files.h"
@@ -249,27 +250,42 @@ static void print_files(const struct config *config, const struct fault_counter 
         puts("no configuration: the built-in defaults are in force, no faults");
 }
 
-static struct config *load_layers(struct fault_counter *faults)
+static void check_variable(struct fault_counter *faults, const char *name, const struct key *key, const char *value)
+{
+    union {
+        enum mode mode;
+        enum log_level level;
+        enum log_format format;
+    } parsed;
+    const char *expected = value != NULL ? keys_parse_value(key, value, &parsed) : NULL;
+    char message[512];
+
+    if (expected == NULL)
+        return;
+    snprintf(message, sizeof(message), "%s = %s: expected %s", name, value, expected);
+    fault_print(faults, &(struct diagnostic){SEVERITY_ERROR, "environment", 0, message});
+}
+
+static void check_environment(struct fault_counter *faults, const struct environment *environment)
+{
+    check_variable(faults, "CURTSY_MODE", &policy_keys[POLICY_KEY_mode], environment->mode);
+    check_variable(faults, "CURTSY_LOG", &curtsy_keys[CURTSY_KEY_log], environment->log);
+    check_variable(faults, "CURTSY_LOG_FORMAT", &curtsy_keys[CURTSY_KEY_log_format], environment->log_format);
+}
+
+/* NULL with errno. */
+static struct config *load(const char *file, struct fault_counter *faults)
 {
     struct environment environment;
 
+    if (file != NULL)
+        return input_load(file, NULL, fault_print, faults);
     environment_read(&environment);
-    return config_files_load(&environment, fault_print, faults);
-}
-
-static struct config *load_file(const char *file, struct fault_counter *faults, int *error)
-{
-    struct config_builder *builder = config_builder_new(fault_print, faults);
-
-    *error = ENOMEM;
-    if (builder == NULL)
-        return NULL;
-    *error = config_files_add(builder, file) ? 0 : errno;
-    struct config *config = config_builder_finish(builder);
-    if (*error == 0)
-        return config;
-    config_free(config);
-    return NULL;
+    check_environment(faults, &environment);
+    struct config *config = config_files_load(&environment, fault_print, faults);
+    if (config == NULL)
+        errno = ENOMEM;
+    return config;
 }
 
 int command_check(int argc, char **argv)
@@ -282,19 +298,19 @@ int command_check(int argc, char **argv)
         .options = option_list,
         .parser = parse,
         .args_doc = "[FILE]",
-        .doc = "Looks for faults in FILE, or else in all of the configuration that is in force, and works out what "
-               "its quotas come to.\vThe exit status is 1 if there are faults.",
+        .doc = "Looks for faults in FILE (-: standard input), or else in all of the configuration and the "
+               "environment that are in force, and works out what its quotas come to.\vThe exit status is 1 if there "
+               "are faults.",
     };
     struct check_options options = {0};
     struct fault_counter faults = {0};
     struct config *config;
-    int error = ENOMEM;
 
     if (argp_parse(&arguments, argc, argv, 0, NULL, &options) != 0)
         return STATUS_MISUSE;
-    config = options.file != NULL ? load_file(options.file, &faults, &error) : load_layers(&faults);
+    config = load(options.file, &faults);
     if (config == NULL) {
-        complain("%s: %s", options.file != NULL ? options.file : "configuration", strerror(error));
+        complain("%s: %s", options.file != NULL ? input_name(options.file) : "configuration", strerror(errno));
         return STATUS_MISUSE;
     }
 
@@ -302,7 +318,7 @@ int command_check(int argc, char **argv)
         check_section(&faults, config, &config->sections[i]);
     if (faults.errors == 0) {
         if (options.file != NULL)
-            print_file(config, options.file, &faults);
+            print_file(config, input_name(options.file), &faults);
         else
             print_files(config, &faults);
         for (unsigned i = 0; i < config->section_count; i++)

@@ -104,16 +104,23 @@ static bool set_config(const char *file)
     return is_set;
 }
 
+/* Of the mode asked for and the one that an outer `curtsy run` or a container has set, the less
+ * intrusive: whoever turned Curtsy off or set it to observe is not overruled from within. */
 static bool set_mode(const char *mode)
 {
+    const char *inherited = getenv("CURTSY_MODE");
+    enum mode inherited_parsed;
     const struct key *key = &policy_keys[POLICY_KEY_mode];
     enum mode parsed;
     const char *expected = keys_parse_value(key, mode, &parsed);
 
-    if (expected == NULL)
-        return set_variable("CURTSY_MODE", mode);
-    complain("--mode: %s: expected %s", mode, expected);
-    return false;
+    if (expected != NULL) {
+        complain("--mode: %s: expected %s", mode, expected);
+        return false;
+    }
+    if (inherited != NULL && keys_parse_value(key, inherited, &inherited_parsed) == NULL && inherited_parsed < parsed)
+        return true;
+    return set_variable("CURTSY_MODE", mode);
 }
 
 /* The line within CURTSY_SET is of no use to somebody who typed an option. */

@@ -252,10 +252,12 @@ static int show_nothing(const struct view *view, const struct status_options *op
         json_object_set_new(document, "buckets", json_array());
         json_object_set_new(document, "error", json_text(view->error));
         output_json(document);
+        complain("no segment: %s", view->error);
+    } else if (view->is_missing) {
+        printf("nothing has run under Curtsy here yet: no segment %s\n", view->name);
     } else {
         view_print(view);
     }
-    complain("no segment: %s", view->error);
     return STATUS_NEGATIVE;
 }
 

@@ -7,6 +7,7 @@
 #include "tools/curtsy/command.h"
 #include "tools/curtsy/counters.h"
 #include "tools/curtsy/example.h"
+#include "tools/curtsy/input.h"
 #include "tools/curtsy/output.h"
 #include "tools/curtsy/view.h"
 
@@ -15,7 +16,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define PORT_HTTPS 443
 
@@ -395,15 +395,12 @@ int command_summary(int argc, char **argv)
         return STATUS_MISUSE;
     }
     environment_read(&environment);
-    if (options.config != NULL) {
-        environment.config = options.config;
-        if (access(options.config, R_OK) != 0) {
-            complain("%s: %s", options.config, strerror(errno));
-            return STATUS_MISUSE;
-        }
+    struct config *config = options.config != NULL ? input_load(options.config, environment.set, fault_print, &faults)
+                                                   : config_files_load(&environment, fault_print, &faults);
+    if (config == NULL && options.config != NULL) {
+        complain("%s: %s", input_name(options.config), strerror(errno));
+        return STATUS_MISUSE;
     }
-
-    struct config *config = config_files_load(&environment, fault_print, &faults);
     if (config == NULL) {
         complain("out of memory");
         return STATUS_NEGATIVE;

@@ -18,23 +18,26 @@ struct view {
     char name[PATH_MAX];
     char error[2 * PATH_MAX]; /* why there is no segment */
     bool is_open;
+    bool is_missing; /* nobody has made it yet */
     struct mapping mapping;
     struct segment segment;
-    char owner[64];
+    char owner[64]; /* "" where it cannot be told */
     char scope[128];
 };
 
 /* Looks for the segment that programs started from here would use: `option` (--segment, may be
  * NULL), else CURTSY_SEGMENT, else the configuration's, else the user's own.  It is not made: if
- * there is none, is_open is false, and owner is who would own it. */
+ * there is none, is_missing is true, and owner is who would own it; if what is there cannot be used,
+ * neither is_open nor is_missing is. */
 void view_open(struct view *view, const char *option, const struct environment *environment,
                const struct config *config);
 void view_close(struct view *view);
 
-/* "segment NAME, owned by OWNER, shared by SCOPE", and "(not there yet)" behind a NAME that is not. */
+/* "segment NAME, owned by OWNER, shared by SCOPE", and "(not there yet)" behind a NAME that is not;
+ * or "segment NAME cannot be used: WHY". */
 void view_print(const struct view *view);
 
-/* The same as fields of a JSON document: segment, owner, scope. */
+/* The same as fields of a JSON document: segment, owner (or null), scope. */
 json_t *view_json(const struct view *view);
 
 #endif
