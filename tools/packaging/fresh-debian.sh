@@ -73,6 +73,9 @@ prepare() {
 	mount -t devpts -o newinstance,ptmxmode=666 devpts "$root/dev/pts"
 	ln -s pts/ptmx "$root/dev/ptmx"
 	ln -s /proc/self/fd "$root/dev/fd"
+	ln -s /proc/self/fd/0 "$root/dev/stdin"
+	ln -s /proc/self/fd/1 "$root/dev/stdout"
+	ln -s /proc/self/fd/2 "$root/dev/stderr"
 	mknod -m 666 "$root/dev/null" c 1 3
 	mknod -m 666 "$root/dev/zero" c 1 5
 	mknod -m 666 "$root/dev/full" c 1 7
