@@ -164,7 +164,7 @@ static void take_piece(struct gate *gate, enum piece_kind kind, char *data, size
 /* What to tell libcurl at the end of a callback that brought `length` bytes. */
 static size_t answer(struct gate *gate, enum gate_stream stream, size_t length)
 {
-    if (gate->mode == GATE_LIVE && !gate->program_pauses)
+    if (gate->mode == GATE_LIVE && !gate->program_pauses && !kept_is_empty(&gate->kept))
         gate_flush(gate);
     gate->had[stream] = 0;
     if (gate->program_stopped)
