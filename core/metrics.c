@@ -89,14 +89,6 @@ void metrics_wait(struct metrics *metrics, enum cause cause, int64_t wait_ns)
     add(&metrics->wait_ns_sum[in_range(cause)], (uint64_t)wait_ns);
 }
 
-void metrics_fold(struct metrics *to, const struct metrics *from)
-{
-    _Atomic uint64_t *sum = (_Atomic uint64_t *)to;
-    const _Atomic uint64_t *part = (const _Atomic uint64_t *)from;
-    for (size_t i = 0; i < METRIC_WORDS; i++)
-        add(&sum[i], atomic_load_explicit(&part[i], memory_order_relaxed));
-}
-
 void metrics_move(struct metrics *to, struct metrics *from)
 {
     _Atomic uint64_t *sum = (_Atomic uint64_t *)to;

@@ -60,10 +60,8 @@ void metrics_refusal(struct metrics *metrics, int status);
 void metrics_giveup(struct metrics *metrics, enum cause cause);
 void metrics_wait(struct metrics *metrics, enum cause cause, int64_t wait_ns);
 
-/* Adds all of `from` to `to`. */
-void metrics_fold(struct metrics *to, const struct metrics *from);
-
-/* The same, leaving `from` at zero (eviction): each count is moved once, whoever else moves too. */
+/* Adds all of `from` to `to` and leaves `from` at zero (eviction): each count is moved once, whoever
+ * else moves too. */
 void metrics_move(struct metrics *to, struct metrics *from);
 
 #endif

@@ -198,7 +198,7 @@ static void step(const struct segment *segment, struct input *input, struct buck
         break;
     case 17:
         expect(random_up_to(segment_random(segment), 1000) <= 1000, "random");
-        metrics_fold(segment_other_metrics(segment), bucket_metrics(*bucket));
+        metrics_move(segment_other_metrics(segment), bucket_metrics(*bucket));
         segment_bump_generation(segment);
         break;
     }

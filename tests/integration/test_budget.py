@@ -144,6 +144,19 @@ def test_several_windows_hold_at_once(up, curtsy):
     assert 30 <= len(up.times()) and max_in_window(up.times(), 5.0) <= 20
 
 
+@pytest.mark.slow(75)
+def test_a_second_and_a_minute_hold_at_once(up, curtsy):
+    quotas = [up.quota(10, 1.0, kind="sliding"), up.quota(200, 60.0, kind="sliding")]
+    curtsy.configure("[127.0.0.1]\nquota = 10/s, 200/min\n")
+    workers = Workers(curtsy, up.url("/data"), count=6)
+    run_for(68)
+    assert workers.finish() == []
+    assert [quota.refused for quota in quotas] == [0, 0]
+    assert max_in_window(up.times(), 1.0) <= 10
+    # 37 at once (a second's quota at a time) and 160 a minute: a minute that is as good as full.
+    assert 180 <= max_in_window(up.times(), 60.0) <= 200
+
+
 @pytest.mark.slow(65)
 def test_a_hundred_at_once_under_a_hundred_a_minute(up, curtsy):
     """By the defaults all of them succeed: the last one's wait is below max_wait."""

@@ -8,6 +8,9 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -99,6 +102,39 @@ static void test_threads_never_share_a_draw(void **state)
         assert_true(all[i] != all[i - 1]);
 }
 
+/* Forked children go on from one counter, which lies in memory that they share. */
+static void test_forked_processes_never_share_a_draw(void **state)
+{
+    (void)state;
+    enum { CHILDREN = 4, EACH = 5000, ALL = CHILDREN * EACH };
+    struct pool {
+        struct random_source source;
+        uint64_t drawn[ALL];
+    } *pool = mmap(NULL, sizeof *pool, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    assert_ptr_not_equal(pool, MAP_FAILED);
+    atomic_store(&pool->source.seed, 42);
+    random_next(&pool->source);
+    pid_t child[CHILDREN];
+    for (int i = 0; i < CHILDREN; i++) {
+        child[i] = fork();
+        assert_true(child[i] >= 0);
+        if (child[i] == 0) {
+            for (int j = 0; j < EACH; j++)
+                pool->drawn[i * EACH + j] = random_next(&pool->source);
+            _exit(0);
+        }
+    }
+    for (int i = 0; i < CHILDREN; i++) {
+        int status;
+        assert_int_equal(waitpid(child[i], &status, 0), child[i]);
+        assert_int_equal(status, 0);
+    }
+    qsort(pool->drawn, ALL, sizeof pool->drawn[0], by_value);
+    for (int i = 1; i < ALL; i++)
+        assert_true(pool->drawn[i - 1] != pool->drawn[i]);
+    munmap(pool, sizeof *pool);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -106,6 +142,7 @@ int main(void)
         cmocka_unit_test(test_limits_are_kept_and_reached),
         cmocka_unit_test(test_it_spreads_evenly),
         cmocka_unit_test(test_threads_never_share_a_draw),
+        cmocka_unit_test(test_forked_processes_never_share_a_draw),
     };
     return cmocka_run_group_tests_name("random", tests, NULL, NULL);
 }
