@@ -41,6 +41,7 @@ struct picture {
     uint64_t word; /* the published word that it belongs to */
     int64_t start_ns;
     int64_t hard_start_ns;
+    int64_t held_until_ns;
     bool refilled;
     unsigned count;
     struct view view[RATES_MAX];
@@ -167,6 +168,7 @@ static void copy_record(const struct record *record, struct picture *out)
     out->hard_start_ns = shared_time(shared_load(&record->hard_start_ns));
     if (out->hard_start_ns > out->start_ns)
         out->hard_start_ns = out->start_ns;
+    out->held_until_ns = shared_time(shared_load(&record->held_until_ns));
     out->refilled = shape & RECORD_REFILLED;
     out->count = (unsigned)smaller(shape & RECORD_COUNT_MASK, RATES_MAX);
     for (unsigned i = 0; i < out->count; i++)
@@ -180,7 +182,7 @@ static void read_picture(const struct bucket *bucket, struct picture *out)
         uint64_t word = shared_load(&bucket->published);
         out->word = word;
         if (word >> INDEX_BITS == 0) {
-            out->start_ns = out->hard_start_ns = 0;
+            out->start_ns = out->hard_start_ns = out->held_until_ns = 0;
             out->refilled = false;
             out->count = 0;
             return;
@@ -462,7 +464,7 @@ static void advance(struct picture *picture, int64_t now_ns)
         return;
     for (unsigned i = 0; i < picture->count; i++)
         picture->view[i].v0 = clock_at(&picture->view[i], picture->start_ns, now_ns);
-    picture->start_ns = picture->hard_start_ns = now_ns;
+    picture->start_ns = picture->hard_start_ns = picture->held_until_ns = now_ns;
 }
 
 /* Puts a record back.  By compare-and-swap, so that it is not taken from anybody else. */
@@ -520,6 +522,7 @@ static void fill_record(struct record *record, const struct picture *picture)
     }
     shared_store(&record->start_ns, (uint64_t)picture->start_ns);
     shared_store(&record->hard_start_ns, (uint64_t)picture->hard_start_ns);
+    shared_store(&record->held_until_ns, (uint64_t)picture->held_until_ns);
     shared_store(&record->shape, shape);
 }
 
@@ -570,7 +573,7 @@ static bool publish(struct bucket *bucket, const struct bucket_world *world, int
 
 struct block {
     int64_t until_ns;
-    bool soft;
+    enum block_kind kind;
 };
 
 /*
@@ -597,19 +600,24 @@ static bool edit_block(const struct bucket *bucket, struct draft *draft, int64_t
     const struct block *block = wish;
     struct picture *picture = &draft->picture;
     (void)bucket;
-    int64_t start_ns = later(picture->start_ns, block->until_ns);
-    int64_t hard_start_ns = block->soft ? picture->hard_start_ns : later(picture->hard_start_ns, block->until_ns);
-    if (block->until_ns <= now_ns || (start_ns == picture->start_ns && hard_start_ns == picture->hard_start_ns))
+    int64_t *const ends[] = {&picture->start_ns, &picture->hard_start_ns, &picture->held_until_ns};
+    bool changed = false;
+    if (block->until_ns <= now_ns)
         return false;
-    picture->start_ns = start_ns;
-    picture->hard_start_ns = hard_start_ns;
+    for (unsigned i = 0; i < (unsigned)block->kind && i < sizeof ends / sizeof *ends; i++) {
+        changed = changed || *ends[i] < block->until_ns;
+        *ends[i] = later(*ends[i], block->until_ns);
+    }
+    if (!changed)
+        return false;
     spend_credit(draft);
     return true;
 }
 
-bool bucket_block(struct bucket *bucket, const struct bucket_world *world, int64_t now_ns, int64_t until_ns, bool soft)
+bool bucket_block(struct bucket *bucket, const struct bucket_world *world, int64_t now_ns, int64_t until_ns,
+                  enum block_kind kind)
 {
-    const struct block block = {until_ns, soft};
+    const struct block block = {until_ns, kind};
     return publish(bucket, world, now_ns, edit_block, &block);
 }
 
@@ -619,7 +627,7 @@ static bool edit_release(const struct bucket *bucket, struct draft *draft, int64
     (void)wish;
     if (draft->picture.start_ns <= now_ns)
         return false;
-    draft->picture.start_ns = draft->picture.hard_start_ns = now_ns;
+    draft->picture.start_ns = draft->picture.hard_start_ns = draft->picture.held_until_ns = now_ns;
     return true;
 }
 
@@ -980,6 +988,34 @@ struct metrics *bucket_metrics(struct bucket *bucket)
     return &bucket->metrics;
 }
 
+void bucket_set_mode(struct bucket *bucket, enum operator_mode mode, int64_t until_ns)
+{
+    shared_store(&bucket->mode, operator_word(mode, until_ns));
+}
+
+enum operator_mode bucket_mode(const struct bucket *bucket, int64_t now_ns)
+{
+    uint64_t word = shared_load(&bucket->mode);
+    return word ? operator_word_mode(word, now_ns) : OPERATOR_AUTO;
+}
+
+static enum block_kind kind_of_block(const struct picture *picture, int64_t now_ns)
+{
+    if (now_ns >= picture->start_ns)
+        return BLOCK_NONE;
+    if (now_ns < picture->held_until_ns)
+        return BLOCK_HOLD;
+    return now_ns < picture->hard_start_ns ? BLOCK_HARD : BLOCK_SOFT;
+}
+
+enum block_kind bucket_block_kind(const struct bucket *bucket, int64_t now_ns)
+{
+    struct picture picture;
+    now_ns = not_negative(now_ns);
+    read_picture(bucket, &picture);
+    return kind_of_block(&picture, now_ns);
+}
+
 static void copy_name(const struct bucket *bucket, char name[BUCKET_NAME_SIZE])
 {
     for (size_t i = 0; i < BUCKET_NAME_SIZE / 8; i++) {
@@ -1006,8 +1042,11 @@ void bucket_read_state(const struct bucket *bucket, int64_t now_ns, struct bucke
     };
     if (now_ns < picture.start_ns) {
         out->blocked_until_ns = picture.start_ns;
-        out->block_is_soft = now_ns >= picture.hard_start_ns;
+        out->block = kind_of_block(&picture, now_ns);
     }
+    out->mode = bucket_mode(bucket, now_ns);
+    if (out->mode)
+        out->mode_until_ns = operator_word_until_ns(shared_load(&bucket->mode));
     for (unsigned i = 0; i < picture.count; i++) {
         const struct view *view = &picture.view[i];
         uint64_t used = subtract(shared_load(&bucket->tat[view->column]), clock_at(view, picture.start_ns, now_ns));
@@ -1022,7 +1061,7 @@ bool bucket_is_idle(const struct bucket *bucket, int64_t now_ns)
     struct picture picture;
     now_ns = not_negative(now_ns);
     read_picture(bucket, &picture);
-    if (now_ns < picture.start_ns)
+    if (now_ns < picture.start_ns || bucket_mode(bucket, now_ns) != OPERATOR_AUTO)
         return false;
     for (unsigned i = 0; i < picture.count; i++)
         if (shared_load(&bucket->tat[picture.view[i].column]) > clock_at(&picture.view[i], picture.start_ns, now_ns))

@@ -49,6 +49,7 @@
 
 #include "core/limits.h"
 #include "core/metrics.h"
+#include "core/operator.h"
 #include "core/policy.h"
 
 #include <stdatomic.h>
@@ -104,13 +105,21 @@ bool bucket_cancel(struct bucket *bucket, struct bucket_slot *slot);
  * one window a limit. */
 void bucket_charge(struct bucket *bucket, int64_t now_ns, uint64_t requests);
 
-/* The server's word: nobody goes before until_ns.  soft: pacing by a field of a success, which
- * max_wait may cut; a hard word is never softened by a later soft one.  True if it was published
- * or a longer one is in force already; false only if the pool of records is exhausted by living
- * publishers. */
-bool bucket_block(struct bucket *bucket, const struct bucket_world *world, int64_t now_ns, int64_t until_ns, bool soft);
+/* Who stops a bucket. */
+enum block_kind {
+    BLOCK_NONE,
+    BLOCK_SOFT, /* the server, by a field of a success: pacing, which max_wait may cut */
+    BLOCK_HARD, /* the server, by a refusal */
+    BLOCK_HOLD, /* the operator; as hard */
+};
 
-/* Lifts a block (the operator's word). */
+/* Nobody goes before until_ns.  A hard word is never softened by a later soft one, and of two the
+ * longer holds.  True if it was published or a longer one is in force already; false only if the
+ * pool of records is exhausted by living publishers. */
+bool bucket_block(struct bucket *bucket, const struct bucket_world *world, int64_t now_ns, int64_t until_ns,
+                  enum block_kind kind);
+
+/* Lifts a block, of whatever kind (the operator's word). */
 bool bucket_release(struct bucket *bucket, const struct bucket_world *world, int64_t now_ns);
 
 /* The limits that the caller's configuration asks for.  A bucket without limits takes them; the
@@ -146,19 +155,28 @@ int64_t bucket_note_refusal(struct bucket *bucket, int64_t now_ns);
 /* Where everyone counts; see core/metrics.h. */
 struct metrics *bucket_metrics(struct bucket *bucket);
 
+/* The operator's mode for this bucket alone (core/operator.h). */
+void bucket_set_mode(struct bucket *bucket, enum operator_mode mode, int64_t until_ns);
+enum operator_mode bucket_mode(const struct bucket *bucket, int64_t now_ns);
+
+/* What blocks it now, if anything does. */
+enum block_kind bucket_block_kind(const struct bucket *bucket, int64_t now_ns);
+
 /* A consistent picture, for status and metrics. */
 struct bucket_state {
     char name[BUCKET_NAME_SIZE];
     struct limits limits;     /* the longest window first */
     double tokens[RATES_MAX]; /* of each: that could go at once now; negative: queued or owed */
     int64_t blocked_until_ns; /* 0: not blocked */
-    bool block_is_soft;
-    int64_t next_ns; /* when a request booked now would go */
+    enum block_kind block; /* what the longer part of it is */
+    int64_t next_ns;       /* when a request booked now would go */
+    enum operator_mode mode;
+    int64_t mode_until_ns; /* TIME_NEVER: until it is changed */
     uint64_t generation;
 };
 void bucket_read_state(const struct bucket *bucket, int64_t now_ns, struct bucket_state *out);
 
-/* Full, not blocked, nobody queued: the same as absent, so that its place may be reused. */
+/* Full, not blocked, nobody queued, no operator's mode: the same as absent, so that its place may be reused. */
 bool bucket_is_idle(const struct bucket *bucket, int64_t now_ns);
 
 #endif

@@ -111,6 +111,19 @@ static const char *parse_names(const char *text, const char **out)
     return parse_text(text, out);
 }
 
+/* Octal, as for chmod(1).  Others than its owner may write a segment only if they may read it. */
+static const char *parse_permissions(const char *text, uint32_t *out)
+{
+    static const char *const known[] = {"0600", "600", "0660", "660", "0666", "666"};
+    static const uint32_t modes[] = {0600, 0600, 0660, 0660, 0666, 0666};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (text_is(text, known[i])) {
+            *out = modes[i];
+            return NULL;
+        }
+    return "0600, 0660 or 0666";
+}
+
 static const char *parse_choice(const struct key *key, const char *text, unsigned *out)
 {
     for (unsigned i = 0; key->choices[i] != NULL; i++) {
@@ -141,6 +154,8 @@ static const char *parse_kind(const struct key *key, const char *text, void *out
         return units_parse_bool(text, out);
     case KIND_STATUSES:
         return parse_statuses(text, out);
+    case KIND_PERMISSIONS:
+        return parse_permissions(text, out);
     case KIND_ERRORS:
         return parse_errors(text, out);
     case KIND_NAME:
@@ -257,6 +272,8 @@ static int format_kind(const struct key *key, const void *value, char *buffer, s
         return format_bool(key, buffer, size, *(const bool *)value);
     case KIND_STATUSES:
         return format_statuses(buffer, size, value);
+    case KIND_PERMISSIONS:
+        return snprintf(buffer, size, "%04" PRIo32, *(const uint32_t *)value);
     case KIND_ERRORS:
         return format_errors(buffer, size, *(const uint32_t *)value);
     case KIND_CHOICE:

@@ -31,6 +31,7 @@ static const char *const log_format_words[] = {"text", "json", NULL};
 #define KEY_KIND_SIZE                    KIND_SIZE, NULL, NULL
 #define KEY_KIND_BOOL                    KIND_BOOL, NULL, NULL
 #define KEY_KIND_STATUSES                KIND_STATUSES, NULL, NULL
+#define KEY_KIND_PERMISSIONS             KIND_PERMISSIONS, NULL, NULL
 #define KEY_KIND_ERRORS                  KIND_ERRORS, NULL, NULL
 #define KEY_KIND_TEXT                    KIND_TEXT, NULL, NULL
 #define KEY_KIND_NAME                    KIND_NAME, NULL, NULL

@@ -58,6 +58,7 @@ enum log_format { LOG_TEXT, LOG_JSON };
 #define KEY_TYPE_SIZE uint64_t
 #define KEY_TYPE_BOOL bool
 #define KEY_TYPE_STATUSES struct status_set
+#define KEY_TYPE_PERMISSIONS uint32_t /* as for chmod(2) */
 #define KEY_TYPE_ERRORS uint32_t
 #define KEY_TYPE_TEXT const char *  /* NULL: none or auto */
 #define KEY_TYPE_NAME const char *  /* one header name; NULL: auto */
@@ -115,6 +116,7 @@ enum value_kind {
     KIND_SIZE,
     KIND_BOOL,
     KIND_STATUSES,
+    KIND_PERMISSIONS,
     KIND_ERRORS,
     KIND_TEXT,
     KIND_NAME,

@@ -24,6 +24,8 @@ static const char *const cause_names[CAUSE_COUNT] = {
     [CAUSE_RETRY_BUDGET]   = "retry_budget",
     [CAUSE_NOT_REPEATABLE] = "not_repeatable",
     [CAUSE_ABORTED]        = "aborted",
+    [CAUSE_HOLD]           = "hold",
+    [CAUSE_MODE]           = "mode",
 };
 /* clang-format on */
 
@@ -32,6 +34,7 @@ static const int64_t wait_bounds_ms[WAIT_BOUNDS] = {10, 30, 100, 300, 1000, 3000
 const int metric_statuses[METRIC_STATUSES - 1] = {429, 403, 500, 502, 503, 504, 520, 521, 522, 523, 524, 529};
 
 #define METRIC_WORDS (sizeof(struct metrics) / sizeof(_Atomic uint64_t))
+static_assert(CAUSE_COUNT <= METRIC_CAUSES, "there is room for each cause");
 static_assert(sizeof(struct metrics) == METRIC_WORDS * sizeof(uint64_t), "metrics are counters and nothing else");
 
 static void add(_Atomic uint64_t *counter, uint64_t value)

@@ -28,8 +28,12 @@ enum cause {
     CAUSE_RETRY_BUDGET,   /* give-up: too many retries over requests */
     CAUSE_NOT_REPEATABLE, /* give-up: the request must not or cannot be sent twice */
     CAUSE_ABORTED,        /* the program's own callback ended the wait */
+    CAUSE_HOLD,           /* the operator's hold */
+    CAUSE_MODE,           /* the operator has switched Curtsy off, or to observe, meanwhile */
     CAUSE_COUNT
 };
+/* Room in the segment, so that a cause that comes later moves nothing. */
+#define METRIC_CAUSES 24
 const char *cause_name(enum cause cause); /* "quota", "retry_after", ... */
 
 /* Bounds of the histogram of waits, in seconds: 0.01 0.03 0.1 0.3 1 3 10 30 100 300, and above. */
@@ -44,11 +48,11 @@ extern const int metric_statuses[METRIC_STATUSES - 1]; /* 429 403 500 502 503 50
 struct metrics {
     _Atomic uint64_t requests;
     _Atomic uint64_t attempts;
-    _Atomic uint64_t retries[CAUSE_COUNT];
+    _Atomic uint64_t retries[METRIC_CAUSES];
     _Atomic uint64_t refusals[METRIC_STATUSES]; /* responses, by status */
-    _Atomic uint64_t giveups[CAUSE_COUNT];
+    _Atomic uint64_t giveups[METRIC_CAUSES];
     _Atomic uint64_t waits[WAIT_BOUNDS + 1];
-    _Atomic uint64_t wait_ns_sum[CAUSE_COUNT];
+    _Atomic uint64_t wait_ns_sum[METRIC_CAUSES];
     _Atomic uint64_t observed_waits; /* what observe would have done */
     _Atomic uint64_t observed_retries;
 };

@@ -412,7 +412,7 @@ static void add_path_buckets(const struct config *config, const struct policy_ta
     struct origin origins[POLICY_KEY_COUNT];
     struct policy values;
 
-    for (unsigned i = 0; i < out->section_count && out->bucket_count < POLICY_BUCKETS_MAX; i++) {
+    for (unsigned i = 0; i < out->section_count && out->bucket_count <= POLICY_PATHS_MAX; i++) {
         const struct section *section = out->sections[i];
         struct policy_bucket *bucket = &out->buckets[out->bucket_count];
         bool is_new = true;
@@ -429,6 +429,16 @@ static void add_path_buckets(const struct config *config, const struct policy_ta
     }
 }
 
+/* A background call that may fail: one attempt, no waiting, whatever else the sections say. */
+static void apply_profile(struct resolved_policy *out)
+{
+    if (out->values.profile != PROFILE_BEST_EFFORT)
+        return;
+    out->values.max_attempts = 1;
+    out->values.max_wait = 0;
+    out->origins[POLICY_KEY_max_attempts] = out->origins[POLICY_KEY_max_wait] = out->origins[POLICY_KEY_profile];
+}
+
 void policy_resolve(const struct config *config, const struct policy_target *target, struct resolved_policy *out)
 {
     out->section_count = 0;
@@ -436,6 +446,47 @@ void policy_resolve(const struct config *config, const struct policy_target *tar
     out->host_is_named = false;
     collect(config, target, out);
     cascade(config, out, 0, true, &out->values, out->origins);
+    apply_profile(out);
     add_host_bucket(config, target, out);
     add_path_buckets(config, target, out);
+}
+
+/* ---- a machine's buckets, and a user's own ---- */
+
+static bool limits_equal(const struct limits *a, const struct limits *b)
+{
+    if (a->count != b->count)
+        return false;
+    for (unsigned i = 0; i < a->count; i++)
+        if (a->item[i].rate != b->item[i].rate || a->item[i].burst != b->item[i].burst ||
+            a->item[i].window_ns != b->item[i].window_ns || a->item[i].jitter_ns != b->item[i].jitter_ns)
+            return false;
+    return true;
+}
+
+static const struct limits *limits_of_bucket(const struct resolved_policy *resolved, const char *name)
+{
+    static const struct limits unlimited;
+    for (unsigned i = 0; i < resolved->bucket_count; i++)
+        if (strcmp(resolved->buckets[i].name, name) == 0)
+            return &resolved->buckets[i].limits;
+    return &unlimited;
+}
+
+void policy_tighten(struct resolved_policy *out, const struct resolved_policy *machine, uint32_t uid)
+{
+    const struct resolved_policy wanted = *out;
+    char whole[BUCKET_NAME_SIZE + sizeof " (uid 4294967295)"];
+
+    memcpy(out->buckets, machine->buckets, sizeof out->buckets);
+    out->bucket_count = machine->bucket_count;
+    for (unsigned i = 0; i < wanted.bucket_count && out->bucket_count < POLICY_BUCKETS_MAX; i++) {
+        const struct policy_bucket *own = &wanted.buckets[i];
+        if (own->limits.count == 0 || limits_equal(&own->limits, limits_of_bucket(machine, own->name)))
+            continue;
+        struct policy_bucket *bucket = &out->buckets[out->bucket_count++];
+        snprintf(whole, sizeof whole, "%s (uid %" PRIu32 ")", own->name, uid);
+        set_bucket_name(bucket->name, whole);
+        bucket->limits = own->limits;
+    }
 }

@@ -39,7 +39,8 @@ struct policy_target {
 };
 
 #define POLICY_SECTIONS_MAX 32 /* that may match one request; more are ignored, least specific first */
-#define POLICY_BUCKETS_MAX 3   /* the host's (or the group's), and of up to two path sections */
+#define POLICY_PATHS_MAX 2     /* path sections with buckets of their own that a request draws on */
+#define POLICY_BUCKETS_MAX 4   /* the host's (or the group's), those, and a user's own */
 #define BUCKET_NAME_SIZE 112
 
 /* A bucket that a request draws on: how it is named in the segment, and what limits it has.
@@ -68,6 +69,13 @@ bool policy_index_build(struct config *config);
 void policy_index_free(struct policy_index *index);
 
 void policy_resolve(const struct config *config, const struct policy_target *target, struct resolved_policy *out);
+
+/* On a machine whose administrator has named one segment for all its users, only what he says sets a
+ * bucket; a user may tighten himself.  `out` is what holds for a request under all layers, `machine`
+ * under the administrator's alone.  Afterwards out->buckets are the machine's, with the machine's
+ * limits; and where a user's limits for one of them differ, a bucket of his own is added, named
+ * "NAME (uid N)", as far as there is room: the host's first. */
+void policy_tighten(struct resolved_policy *out, const struct resolved_policy *machine, uint32_t uid);
 
 /* Does this section match?  If not, *why (when not NULL) says what differs, for explain. */
 bool policy_section_matches(const struct section *section, const struct policy_target *target, const char **why);

@@ -87,6 +87,22 @@ enum segment_fault segment_attach(struct segment *segment, void *memory, size_t 
     return SEGMENT_OK;
 }
 
+enum segment_fault segment_view(struct segment *segment, void *memory, size_t size, uint64_t boot)
+{
+    const struct segment_header *header = memory;
+    *segment = (struct segment){0};
+    if (size < SEGMENT_SIZE_MIN)
+        return SEGMENT_TOO_SMALL;
+    enum segment_fault fault = check_header(header, size, boot);
+    if (fault)
+        return fault;
+    uint64_t stated = shared_load(&header->size);
+    if (!shared_load(&header->magic) || !shared_load(&header->layout) || !stated || !shared_load(&header->boot))
+        return SEGMENT_OTHER_LAYOUT;
+    *segment = (struct segment){.header = memory, .size = stated, .set_count = segment_regions(stated).set_count};
+    return SEGMENT_OK;
+}
+
 /* --------------------------------------------------------------------- hashing ---- */
 
 static uint64_t rotate(uint64_t word, unsigned bits)
@@ -318,4 +334,29 @@ uint64_t segment_generation(const struct segment *segment)
 void segment_bump_generation(const struct segment *segment)
 {
     shared_add(&segment->header->generation, 1);
+}
+
+bool segment_note_configuration(const struct segment *segment, uint64_t changed)
+{
+    _Atomic uint64_t *stamp = &segment->header->config_stamp;
+    uint64_t noted = shared_load(stamp);
+    for (int i = 0; i < LOOKUP_TRIES && noted < changed; i++) {
+        bool is_first = noted == 0;
+        if (shared_swap(stamp, &noted, changed))
+            return !is_first;
+    }
+    return false;
+}
+
+void segment_set_mode(const struct segment *segment, enum operator_mode mode, int64_t until_ns)
+{
+    shared_store(&segment->header->mode, operator_word(mode, until_ns));
+}
+
+enum operator_mode segment_mode(const struct segment *segment, int64_t now_ns, int64_t *until_ns)
+{
+    uint64_t word = shared_load(&segment->header->mode);
+    if (until_ns)
+        *until_ns = operator_word_until_ns(word);
+    return word ? operator_word_mode(word, now_ns) : OPERATOR_AUTO;
 }

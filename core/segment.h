@@ -49,6 +49,10 @@ struct segment {
 enum segment_fault segment_attach(struct segment *segment, void *memory, size_t size, uint64_t boot,
                                   const uint64_t seed[3]);
 
+/* The same for memory that is only to be read: nothing is written to it, and a word that is not set
+ * yet is taken as a fault (SEGMENT_OTHER_LAYOUT). */
+enum segment_fault segment_view(struct segment *segment, void *memory, size_t size, uint64_t boot);
+
 /* The bucket of that name, made if need be; NULL if its set is full of busy ones. */
 struct bucket *segment_bucket(const struct segment *segment, const char *name, int64_t now_ns);
 
@@ -69,8 +73,17 @@ struct metrics *segment_other_metrics(const struct segment *segment);
 
 unsigned segment_capacity(const struct segment *segment); /* buckets */
 
-/* A word bumped when configuration should be read again. */
+/* A word bumped when configuration should be read again: by the operator, and by a process that
+ * starts and finds its files newer than any that were read before. */
 uint64_t segment_generation(const struct segment *segment);
 void segment_bump_generation(const struct segment *segment);
+
+/* Notes when the newest of a process' files was changed (seconds or nanoseconds since 1970, but all
+ * the same).  True if nobody has noted as late a time, unless nobody has noted any. */
+bool segment_note_configuration(const struct segment *segment, uint64_t changed);
+
+/* The operator's mode for everything that draws on this segment (core/operator.h). */
+void segment_set_mode(const struct segment *segment, enum operator_mode mode, int64_t until_ns);
+enum operator_mode segment_mode(const struct segment *segment, int64_t now_ns, int64_t *until_ns);
 
 #endif

@@ -5,7 +5,7 @@
  *
  *     0        header, one page
  *     4096     table of buckets: set_count sets of SEGMENT_WAYS buckets
- *     ...      process records, event ring, fleet: room reserved for what needs it
+ *     ...      waiters, event ring; fleet: room reserved for what needs it
  *     ...      blocks of cells for exact sliding windows, to the end
  *
  * Everything is fixed-width, in the machine's byte order, without pointers, and means "empty" when
@@ -34,8 +34,8 @@
 #define SEGMENT_WAYS 8                /* buckets of a set */
 #define BUCKET_RECORDS 8              /* one in force, and seven that may be in the making at once */
 #define BUCKET_PERMITS 64             /* most requests in flight that a limit can ask for */
-#define SEGMENT_PROCESS_BYTES 256     /* a process record */
-#define SEGMENT_EVENT_BYTES 128       /* an entry of the event ring */
+#define SEGMENT_WAITER_BYTES 256      /* a waiter's record (core/waiters.c) */
+#define SEGMENT_EVENT_BYTES 256       /* an entry of the event ring (core/events.c) */
 #define SEGMENT_CELLS_BYTES (8 << 10) /* a block of cells: 1,024 words */
 
 /* -------------------------------------------------------------- touching words ---- */
@@ -115,7 +115,8 @@ struct record {
     _Atomic uint64_t shape;
     _Atomic uint64_t start_ns;      /* the clocks stand still until then */
     _Atomic uint64_t hard_start_ns; /* the same if soft blocks did not count; at most start_ns */
-    _Atomic uint64_t reserved[4];
+    _Atomic uint64_t held_until_ns; /* the operator's hold; at most start_ns */
+    _Atomic uint64_t reserved[3];
     struct record_limit limit[RATES_MAX];
 };
 
@@ -140,7 +141,7 @@ struct bucket {
     alignas(SEGMENT_LINE) _Atomic uint64_t key;
     _Atomic uint64_t named;
     _Atomic uint64_t used_ns;  /* last looked up, to a second or so */
-    _Atomic uint64_t mode;     /* room for the operator's mode and its end */
+    _Atomic uint64_t mode;     /* the operator's, with its end (core/operator.h) */
     _Atomic uint64_t resource; /* room for the tag of the resource that its server counts it under */
     _Atomic uint64_t identity_reserved[3];
     _Atomic uint64_t name[BUCKET_NAME_SIZE / 8]; /* for display; padded with zeros */
@@ -203,11 +204,12 @@ struct segment_header {
     alignas(SEGMENT_LINE) struct random_source random; /* its counter moves with every draw */
 
     alignas(SEGMENT_LINE) _Atomic uint64_t generation; /* bumped when configuration changed */
-    _Atomic uint64_t mode;                             /* room for the operator's mode and its end */
-    _Atomic uint64_t event_count;                      /* room: events ever written to the ring */
+    _Atomic uint64_t mode;                             /* the operator's, with its end (core/operator.h) */
+    _Atomic uint64_t event_count;                      /* events ever begun (core/events.h) */
     _Atomic uint64_t fleet_state;                      /* room */
     _Atomic uint64_t cells_used;                       /* room: blocks of cells ever handed out */
-    _Atomic uint64_t operator_reserved[3];
+    _Atomic uint64_t config_stamp;                     /* when the newest file of configuration was changed */
+    _Atomic uint64_t operator_reserved[2];
 
     _Atomic uint64_t header_reserved[232];
 
@@ -228,15 +230,15 @@ static_assert((BUCKET_RECORDS & (BUCKET_RECORDS - 1)) == 0, "any word masked is 
 
 /*
  * Where everything is in a segment of a given size.  The table has as many sets, a power of two,
- * as fit in five eighths of the segment; process records and the event ring get a sixteenth each,
- * the fleet a sixty-fourth, in whole pages; cells get the rest.  So the default of 4 MiB holds 512
- * buckets, 1,024 processes, 2,048 events and 119 blocks of cells; the least, 256 KiB, holds 32
- * buckets, 64 processes, 128 events and 7 blocks.
+ * as fit in five eighths of the segment; waiters and the event ring get a sixteenth each, the fleet
+ * a sixty-fourth, in whole pages; cells get the rest.  So the default of 4 MiB holds 512 buckets,
+ * 1,024 waiters, 1,024 events and 119 blocks of cells; the least, 256 KiB, holds 32 buckets, 64
+ * waiters, 64 events and 7 blocks.
  */
 struct segment_regions {
     unsigned set_count;
     uint64_t table;
-    uint64_t processes, process_count;
+    uint64_t waiters, waiter_count;
     uint64_t events, event_count;
     uint64_t fleet, fleet_bytes;
     uint64_t cells, cells_count;
@@ -255,9 +257,9 @@ static inline struct segment_regions segment_regions(uint64_t size)
     while (2 * regions.set_count * set_bytes <= size / 8 * 5)
         regions.set_count *= 2;
     const uint64_t share = segment_whole_pages(size / 16);
-    regions.processes = regions.table + regions.set_count * set_bytes;
-    regions.process_count = share / SEGMENT_PROCESS_BYTES;
-    regions.events = regions.processes + share;
+    regions.waiters = regions.table + regions.set_count * set_bytes;
+    regions.waiter_count = share / SEGMENT_WAITER_BYTES;
+    regions.events = regions.waiters + share;
     regions.event_count = share / SEGMENT_EVENT_BYTES;
     regions.fleet = regions.events + share;
     regions.fleet_bytes = segment_whole_pages(size / 64);

@@ -72,7 +72,7 @@ static void attach_segment(const struct settings *settings)
         snprintf(name, sizeof name, "%s", settings->segment);
     else
         mapping_default_name(name, sizeof name);
-    if (!mapping_attach(&mapping, &runtime.segment, name, settings->segment_size, MAPPING_CREATE, error, sizeof error))
+    if (!mapping_attach(&mapping, &runtime.segment, name, settings->segment_size, MAPPING_PRIVATE_PERMISSIONS, MAPPING_CREATE, error, sizeof error))
         runtime.segment.header = NULL;
     if (error[0]) {
         char message[512];
@@ -91,7 +91,7 @@ static void make_runtime(void)
     runtime.mode = MODE_ENFORCE;
     override("CURTSY_MODE", &policy_keys[POLICY_KEY_mode], environment.mode, &runtime.mode, fault);
     if (runtime.mode != MODE_OFF) {
-        runtime.config = config_files_load(&environment, keep_first_error, fault);
+        runtime.config = config_files_load(&environment, NULL, keep_first_error, fault);
         if (runtime.config) {
             open_log(&runtime.config->settings, fault);
             attach_segment(&runtime.config->settings);

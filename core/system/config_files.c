@@ -215,8 +215,10 @@ static bool add_set(const struct loading *loading, const char *set)
 }
 
 struct config *config_files_load_below(const char *root, bool secure, const struct environment *environment,
-                                       diagnostic_sink *sink, void *sink_context)
+                                       struct config_sources *sources, diagnostic_sink *sink, void *sink_context)
 {
+    if (sources != NULL)
+        *sources = (struct config_sources){.complete = true};
     struct loading loading = {config_builder_new(sink, sink_context), sink, sink_context};
     if (loading.builder == NULL)
         return NULL;
@@ -235,7 +237,14 @@ struct config *config_files_load_below(const char *root, bool secure, const stru
     return NULL;
 }
 
-struct config *config_files_load(const struct environment *environment, diagnostic_sink *sink, void *sink_context)
+struct config *config_files_load(const struct environment *environment, struct config_sources *sources,
+                                 diagnostic_sink *sink, void *sink_context)
 {
-    return config_files_load_below("", getauxval(AT_SECURE) != 0, environment, sink, sink_context);
+    return config_files_load_below("", getauxval(AT_SECURE) != 0, environment, sources, sink, sink_context);
+}
+
+struct config *config_files_load_machine(const char *root)
+{
+    (void)root;
+    return NULL;
 }

@@ -3,7 +3,7 @@
  * Configuration files: which are read, in what order.
  *
  *     built-in defaults
- *     /usr/share/curtsy/NAME.ini            presets: in force only where a section names one (later)
+ *     /usr/share/curtsy/NAME.ini            presets: those that `presets` in [curtsy] names, in its order
  *     /etc/curtsy/ratelimit.ini
  *     /etc/curtsy/ratelimit.d/NAME.ini      in the C locale's order
  *     $XDG_CONFIG_HOME/curtsy/ratelimit.ini (else ~/.config)
@@ -40,13 +40,28 @@ struct environment {
 /* The values are copies that live as long as the process.  Thread-safe. */
 void environment_read(struct environment *environment);
 
-/* Reads every layer.  An unreadable file that was asked for (CURTSY_CONFIG), or that exists, is a
+/* What was read, for whoever wants to know whether it has changed. */
+struct config_sources {
+    bool complete;     /* false: some file that exists, or was asked for, could not be read */
+    uint64_t changed;  /* when the newest file that was read was changed (the later of mtime and ctime),
+                        * in nanoseconds since 1970; 0: no file was read */
+    bool machine_wide; /* the segment's name comes from /etc/curtsy and from nowhere else: see below */
+};
+
+/* Reads every layer; sources may be NULL.  An unreadable file that was asked for (CURTSY_CONFIG), or that exists, is a
  * diagnostic (line 0) and skipped.  NULL only when out of memory. */
-struct config *config_files_load(const struct environment *environment, diagnostic_sink *sink, void *sink_context);
+struct config *config_files_load(const struct environment *environment, struct config_sources *sources,
+                                 diagnostic_sink *sink, void *sink_context);
+
+/* What the machine's administrator says, by itself: only presets that /etc/curtsy names, and /etc/curtsy.
+ * Where he has named a segment for the whole machine, its buckets are as this says, and what
+ * else there is may only tighten them (core/policy.h, policy_tighten).  No diagnostics: those of the
+ * same files were given by config_files_load. */
+struct config *config_files_load_machine(const char *root);
 
 /* The same below another root than "" (for the files in /etc), and as under AT_SECURE or not. */
 struct config *config_files_load_below(const char *root, bool secure, const struct environment *environment,
-                                       diagnostic_sink *sink, void *sink_context);
+                                       struct config_sources *sources, diagnostic_sink *sink, void *sink_context);
 
 /* Adds one file to a builder; false with errno if it cannot be read (EFBIG beyond the size above). */
 bool config_files_add(struct config_builder *builder, const char *path);

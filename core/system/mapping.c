@@ -200,9 +200,10 @@ static bool open_path(struct mapping *mapping, const char *path, uint64_t size, 
     return mapped;
 }
 
-bool mapping_open(struct mapping *mapping, const char *name, uint64_t size, enum mapping_access access, char *error,
-                  size_t error_size)
+bool mapping_open(struct mapping *mapping, const char *name, uint64_t size, struct mapping_permissions permissions,
+                  enum mapping_access access, char *error, size_t error_size)
 {
+    (void)permissions;
     char path[PATH_MAX];
     int saved = errno;
     *mapping = (struct mapping){0};
@@ -309,8 +310,10 @@ static bool attach_private(struct mapping *mapping, struct segment *segment, uin
 }
 
 bool mapping_attach(struct mapping *mapping, struct segment *segment, const char *name, uint64_t size,
-                    enum mapping_access access, char *error, size_t error_size)
+                    struct mapping_permissions permissions, enum mapping_access access, char *error,
+                    size_t error_size)
 {
+    (void)permissions;
     char path[PATH_MAX];
     int saved = errno;
     *mapping = (struct mapping){0};
@@ -327,4 +330,11 @@ bool mapping_attach(struct mapping *mapping, struct segment *segment, const char
         attached = attach_private(mapping, segment, size);
     errno = saved;
     return attached;
+}
+
+enum mapping_state mapping_look(const struct mapping *mapping, const char *name)
+{
+    (void)mapping;
+    (void)name;
+    return MAPPING_IN_PLACE;
 }

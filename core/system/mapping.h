@@ -26,15 +26,33 @@ struct mapping {
     uint32_t owner; /* uid */
 };
 
-enum mapping_access { MAPPING_CREATE, MAPPING_EXISTING };
+enum mapping_access {
+    MAPPING_CREATE,   /* to be used, and made if it is not there */
+    MAPPING_EXISTING, /* to be used */
+    MAPPING_VIEW,     /* to be looked at, whoever it belongs to: nothing is written to it, ever */
+    MAPPING_OPERATE,  /* to be written to by an operator: his own or, if he is root, anybody's */
+};
+
+/* What a file that is made here is to be like.  Where its group may write it, others than its owner
+ * share it: they use it only if it is root's. */
+struct mapping_permissions {
+    unsigned mode;  /* 0600 */
+    uint32_t group; /* MAPPING_OWN_GROUP: the maker's */
+};
+#define MAPPING_OWN_GROUP UINT32_MAX
+#define MAPPING_PRIVATE_PERMISSIONS ((struct mapping_permissions){0600, MAPPING_OWN_GROUP})
 
 /* The segment's default name for this user: "/curtsy.v1.UID". */
 void mapping_default_name(char *buffer, size_t size);
 
+/* The file behind a name: "/dev/shm/curtsy.v1.0".  False, with a message, if it is neither a name nor
+ * an absolute path. */
+bool mapping_path(const char *name, char *path, size_t size, char *error, size_t error_size);
+
 /* False with a message ("/dev/shm/curtsy.v1.0: No space left on device") in `error`.  `size` is
  * used when it has to be made; an existing one keeps its own. */
-bool mapping_open(struct mapping *mapping, const char *name, uint64_t size, enum mapping_access access, char *error,
-                  size_t error_size);
+bool mapping_open(struct mapping *mapping, const char *name, uint64_t size, struct mapping_permissions permissions,
+                  enum mapping_access access, char *error, size_t error_size);
 
 /* Anonymous shared memory: this process and the children it forks. */
 bool mapping_private(struct mapping *mapping, uint64_t size);
@@ -45,6 +63,12 @@ void mapping_close(struct mapping *mapping);
  * or a program under Curtsy needs.  With MAPPING_CREATE it falls back to private memory, returns
  * true, and leaves the reason in `error`; `error` is empty when all is well. */
 bool mapping_attach(struct mapping *mapping, struct segment *segment, const char *name, uint64_t size,
-                    enum mapping_access access, char *error, size_t error_size);
+                    struct mapping_permissions permissions, enum mapping_access access, char *error,
+                    size_t error_size);
+
+/* Is the file behind the name still the one that is mapped?  One system call; one that was cut short
+ * meanwhile is grown again, before anybody touches what is missing.  Never of a private mapping. */
+enum mapping_state { MAPPING_IN_PLACE, MAPPING_REPLACED, MAPPING_GONE };
+enum mapping_state mapping_look(const struct mapping *mapping, const char *name);
 
 #endif

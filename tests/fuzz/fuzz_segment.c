@@ -169,7 +169,7 @@ static void step(const struct segment *segment, struct input *input, struct buck
         bucket_charge(*bucket, *now_ns, take_word(input));
         break;
     case 8:
-        bucket_block(*bucket, &world, *now_ns, (int64_t)take_word(input), take_byte(input) & 1);
+        bucket_block(*bucket, &world, *now_ns, (int64_t)take_word(input), (enum block_kind)(take_byte(input) & 3));
         break;
     case 9:
         bucket_release(*bucket, &world, *now_ns);

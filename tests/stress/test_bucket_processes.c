@@ -177,7 +177,7 @@ static void send_one(struct bucket *bucket)
 static void say_a_word(struct bucket *bucket, const struct bucket_world *world)
 {
     int64_t now_ns = clock_now_ns(), until_ns = now_ns + (int64_t)draw(20 * MS);
-    if (bucket_block(bucket, world, now_ns, until_ns, draw(2)))
+    if (bucket_block(bucket, world, now_ns, until_ns, draw(2) ? BLOCK_SOFT : BLOCK_HARD))
         log_block(clock_now_ns(), until_ns);
 }
 
@@ -259,7 +259,7 @@ static void test_killed_and_stopped_they_keep_the_quota(void **state)
     assert_non_null(bucket);
     int64_t now_ns = clock_now_ns();
     for (int i = 1; i <= 20; i++)
-        assert_true(bucket_block(bucket, &world, now_ns, now_ns + i * HOUR, false));
+        assert_true(bucket_block(bucket, &world, now_ns, now_ns + i * HOUR, BLOCK_HARD));
     assert_true(bucket_peek(bucket, now_ns, NULL) >= now_ns + 20 * HOUR);
 }
 
@@ -346,7 +346,7 @@ static void use_everything(struct bucket *bucket, const struct bucket_world *wor
     bucket_hard_ns(bucket, &slot, now_ns);
     bucket_cancel(bucket, &slot);
     bucket_charge(bucket, now_ns, draw(1000));
-    bucket_block(bucket, world, now_ns, now_ns + (int64_t)draw((uint64_t)S), draw(2));
+    bucket_block(bucket, world, now_ns, now_ns + (int64_t)draw((uint64_t)S), draw(2) ? BLOCK_SOFT : BLOCK_HARD);
     bucket_refill(bucket, world, now_ns);
     bucket_release(bucket, world, now_ns);
     bucket_retry_deposit(bucket, now_ns, 200000);

@@ -196,7 +196,7 @@ static void test_idle_credit_is_not_spent_during_a_block_nor_when_it_lifts(void 
     const struct limits limits = one_limit(10, S, 12);
     struct bucket *bucket = bucket_with(&limits, START);
     int64_t lifts_ns = START + 5 * S;
-    assert_true(bucket_block(bucket, &nobody_dies, START, lifts_ns, false));
+    assert_true(bucket_block(bucket, &nobody_dies, START, lifts_ns, BLOCK_HARD));
     struct bucket_slot slot[12];
     for (int i = 0; i < 12; i++)
         bucket_book(bucket, START + i, &slot[i]);
@@ -219,7 +219,7 @@ static void test_credit_booked_just_before_a_block_waits_for_it(void **state)
     struct bucket *bucket = bucket_with(&limits, START);
     struct bucket_slot slot;
     bucket_book(bucket, START, &slot);
-    assert_true(bucket_block(bucket, &nobody_dies, START + MS, START + 5 * S, false));
+    assert_true(bucket_block(bucket, &nobody_dies, START + MS, START + 5 * S, BLOCK_HARD));
     assert_int_equal(promised(bucket, &slot, START + 2 * MS), START + 5 * S);
     /* It stood still with the clock: it is not late for that, but it is for what came before. */
     int64_t until_ns;
@@ -233,12 +233,12 @@ static void test_a_shorter_later_word_does_not_shorten(void **state)
     (void)state;
     const struct limits limits = one_limit(10, S, 12);
     struct bucket *bucket = bucket_with(&limits, START);
-    assert_true(bucket_block(bucket, &nobody_dies, START, START + 60 * S, false));
-    assert_true(bucket_block(bucket, &nobody_dies, START + S, START + 3 * S, false));
+    assert_true(bucket_block(bucket, &nobody_dies, START, START + 60 * S, BLOCK_HARD));
+    assert_true(bucket_block(bucket, &nobody_dies, START + S, START + 3 * S, BLOCK_HARD));
     assert_true(bucket_peek(bucket, START + 4 * S, NULL) >= START + 60 * S);
-    assert_true(bucket_block(bucket, &nobody_dies, START + S, START + 90 * S, false));
+    assert_true(bucket_block(bucket, &nobody_dies, START + S, START + 90 * S, BLOCK_HARD));
     assert_true(bucket_peek(bucket, START + 4 * S, NULL) >= START + 90 * S);
-    assert_true(bucket_block(bucket, &nobody_dies, START + S, START, false)); /* past: nothing */
+    assert_true(bucket_block(bucket, &nobody_dies, START + S, START, BLOCK_HARD)); /* past: nothing */
     assert_true(bucket_peek(bucket, START + 4 * S, NULL) >= START + 90 * S);
     free_bucket(bucket);
 }
@@ -256,7 +256,7 @@ static void test_waiters_keep_order_and_spacing_through_a_block(void **state)
         before_ns[i] = promised(bucket, &slot[i], START);
     }
     int64_t now_ns = START + 50 * MS; /* none of them is due yet */
-    assert_true(bucket_block(bucket, &nobody_dies, now_ns, now_ns + 30 * S, false));
+    assert_true(bucket_block(bucket, &nobody_dies, now_ns, now_ns + 30 * S, BLOCK_HARD));
     for (int i = 0; i < 20; i++)
         assert_in_range(promised(bucket, &slot[i], now_ns), before_ns[i] + 30 * S, before_ns[i] + 30 * S + 20000);
     free_bucket(bucket);
@@ -270,10 +270,10 @@ static void test_a_change_of_limits_does_not_lift_a_block(void **state)
         struct bucket *bucket = bucket_with(&slow, START);
         forget_askers(bucket);
         if (blocked_first)
-            bucket_block(bucket, &nobody_dies, START + S, START + 60 * S, false);
+            bucket_block(bucket, &nobody_dies, START + S, START + 60 * S, BLOCK_HARD);
         assert_true(bucket_ask_limits(bucket, &nobody_dies, START + S, &fast));
         if (!blocked_first)
-            bucket_block(bucket, &nobody_dies, START + S, START + 60 * S, false);
+            bucket_block(bucket, &nobody_dies, START + S, START + 60 * S, BLOCK_HARD);
         assert_int_equal(send_all(bucket, START + 59 * S, 100), 0);
         /* ... nor does it bring credit for the moment at which it lifts. */
         assert_int_equal(send_all(bucket, START + 60 * S, 100), 0);
@@ -287,7 +287,7 @@ static void test_limits_that_come_during_a_block_start_without_credit(void **sta
     (void)state;
     const struct limits limits = one_limit(10, S, 5);
     struct bucket *bucket = new_bucket();
-    bucket_block(bucket, &nobody_dies, START, START + 60 * S, false);
+    bucket_block(bucket, &nobody_dies, START, START + 60 * S, BLOCK_HARD);
     assert_int_equal(send_all(bucket, START + S, 10), 0);
     assert_true(bucket_ask_limits(bucket, &nobody_dies, START + S, &limits));
     assert_int_equal(send_all(bucket, START + 60 * S, 10), 0);
@@ -301,7 +301,7 @@ static void test_a_block_takes_the_credit_of_the_fastest_limit_only(void **state
     (void)state;
     const struct limits limits = two_limits(limit_of(4000, HOUR, 900), limit_of(8, S, 2));
     struct bucket *bucket = bucket_with(&limits, START);
-    bucket_block(bucket, &nobody_dies, START, START + S, false);
+    bucket_block(bucket, &nobody_dies, START, START + S, BLOCK_HARD);
     assert_int_equal((int)tokens(bucket, START + S, 0), 900);
     assert_int_equal((int)tokens(bucket, START + S, 1), 0);
     unsigned sent = 0;
@@ -318,34 +318,34 @@ static void test_soft_and_hard(void **state)
     struct bucket *bucket = bucket_with(&limits, START);
     struct bucket_state seen;
     bool hard = true;
-    bucket_block(bucket, &nobody_dies, START, START + 60 * S, true);
+    bucket_block(bucket, &nobody_dies, START, START + 60 * S, BLOCK_SOFT);
     int64_t peeked_ns = bucket_peek(bucket, START + MS, &hard);
     assert_true(peeked_ns >= START + 60 * S);
     assert_false(hard);
     /* If soft blocks did not count, only the pace would be left. */
     assert_in_range(bucket_hard_ns(bucket, NULL, START + MS), START + 100 * MS, START + 101 * MS);
     bucket_read_state(bucket, START + MS, &seen);
-    assert_true(seen.block_is_soft);
+    assert_int_equal(seen.block, BLOCK_SOFT);
     assert_int_equal(seen.blocked_until_ns, START + 60 * S);
 
-    bucket_block(bucket, &nobody_dies, START + S, START + 20 * S, false);
+    bucket_block(bucket, &nobody_dies, START + S, START + 20 * S, BLOCK_HARD);
     assert_true(bucket_peek(bucket, START + 2 * S, &hard) >= START + 60 * S);
     assert_true(bucket_hard_ns(bucket, NULL, START + 2 * S) >= START + 20 * S);
     /* A later soft word neither softens the hard one nor shortens the soft one. */
-    bucket_block(bucket, &nobody_dies, START + 2 * S, START + 30 * S, true);
+    bucket_block(bucket, &nobody_dies, START + 2 * S, START + 30 * S, BLOCK_SOFT);
     assert_true(bucket_hard_ns(bucket, NULL, START + 2 * S) >= START + 20 * S);
     assert_true(bucket_peek(bucket, START + 2 * S, NULL) >= START + 60 * S);
     bucket_read_state(bucket, START + 3 * S, &seen);
-    assert_false(seen.block_is_soft);
+    assert_int_equal(seen.block, BLOCK_HARD);
     bucket_read_state(bucket, START + 21 * S, &seen);
-    assert_true(seen.block_is_soft);
+    assert_int_equal(seen.block, BLOCK_SOFT);
     free_bucket(bucket);
 
     bucket = bucket_with(&limits, START);
-    bucket_block(bucket, &nobody_dies, START, START + 60 * S, false);
+    bucket_block(bucket, &nobody_dies, START, START + 60 * S, BLOCK_HARD);
     bucket_peek(bucket, START + S, &hard);
     assert_true(hard);
-    bucket_block(bucket, &nobody_dies, START + S, START + 60 * S, true);
+    bucket_block(bucket, &nobody_dies, START + S, START + 60 * S, BLOCK_SOFT);
     bucket_peek(bucket, START + S, &hard);
     assert_true(hard);
     free_bucket(bucket);
@@ -358,7 +358,7 @@ static void test_a_slow_quota_stays_hard_behind_a_short_soft_block(void **state)
     struct bucket *bucket = bucket_with(&limits, START);
     bool hard = false;
     send_all(bucket, START, 1);
-    bucket_block(bucket, &nobody_dies, START + S, START + 10 * S, true);
+    bucket_block(bucket, &nobody_dies, START + S, START + 10 * S, BLOCK_SOFT);
     bucket_peek(bucket, START + 2 * S, &hard);
     assert_true(hard);
     free_bucket(bucket);
@@ -369,7 +369,7 @@ static void test_release_lets_the_queue_go_on(void **state)
     (void)state;
     const struct limits limits = one_limit(10, S, 5);
     struct bucket *bucket = bucket_with(&limits, START);
-    bucket_block(bucket, &nobody_dies, START, START + HOUR, false);
+    bucket_block(bucket, &nobody_dies, START, START + HOUR, BLOCK_HARD);
     assert_int_equal(send_all(bucket, START + 10 * S, 10), 0);
     assert_true(bucket_release(bucket, &nobody_dies, START + 10 * S));
     assert_int_equal(send_all(bucket, START + 10 * S, 10), 0);
@@ -457,7 +457,7 @@ static void test_a_change_does_not_revive_a_missed_place(void **state)
         bucket_book(bucket, START, &slot);
         int64_t now_ns = START + 3 * S;
         if (with_block)
-            bucket_block(bucket, &nobody_dies, now_ns, now_ns + 10 * S, false);
+            bucket_block(bucket, &nobody_dies, now_ns, now_ns + 10 * S, BLOCK_HARD);
         else
             bucket_ask_limits(bucket, &nobody_dies, now_ns, &changed);
         assert_int_equal(bucket_check(bucket, &slot, now_ns + 1, &until_ns), BUCKET_FORFEIT);
@@ -522,7 +522,7 @@ static void test_a_publisher_reads_the_time_itself_where_it_can(void **state)
     late_clock_ns = START + HOUR;
     send_all(bucket, START + HOUR, 1);
     /* Stopped for an hour since now_ns: the clock must not go back by that hour. */
-    bucket_block(bucket, &world, START, START + HOUR + S, false);
+    bucket_block(bucket, &world, START, START + HOUR + S, BLOCK_HARD);
     assert_true(bucket_peek(bucket, START + HOUR, NULL) < START + HOUR + 2 * S);
     free_bucket(bucket);
 }
@@ -788,7 +788,7 @@ static void test_refill_does_not_lift_a_block(void **state)
     (void)state;
     const struct limits limits = one_limit(10, S, 4);
     struct bucket *bucket = bucket_with(&limits, START);
-    bucket_block(bucket, &nobody_dies, START, START + 60 * S, false);
+    bucket_block(bucket, &nobody_dies, START, START + 60 * S, BLOCK_HARD);
     assert_true(bucket_refill(bucket, &nobody_dies, START + S));
     assert_int_equal(send_all(bucket, START + 59 * S, 10), 0);
     assert_int_equal(send_all(bucket, START + 60 * S, 10), 4);
@@ -886,7 +886,7 @@ static void test_idle_is_full_unblocked_and_unqueued(void **state)
     send_all(bucket, START, 1);
     assert_false(bucket_is_idle(bucket, START));
     assert_true(bucket_is_idle(bucket, START + 101 * MS));
-    bucket_block(bucket, &nobody_dies, START + S, START + 2 * S, true);
+    bucket_block(bucket, &nobody_dies, START + S, START + 2 * S, BLOCK_SOFT);
     assert_false(bucket_is_idle(bucket, START + S));
     assert_false(bucket_is_idle(bucket, START + 2 * S));
     assert_true(bucket_is_idle(bucket, START + 3 * S));
@@ -911,7 +911,7 @@ static void test_state_is_a_consistent_picture(void **state)
     assert_int_equal(seen.blocked_until_ns, 0);
     assert_int_equal(seen.next_ns, bucket_peek(bucket, START, NULL));
     assert_int_equal(seen.generation, 1);
-    bucket_block(bucket, &nobody_dies, START, START + S, false);
+    bucket_block(bucket, &nobody_dies, START, START + S, BLOCK_HARD);
     bucket_read_state(bucket, START, &seen);
     assert_int_equal(seen.blocked_until_ns, START + S);
     assert_int_equal(seen.generation, 2);
@@ -936,7 +936,7 @@ static void use_everything(struct bucket *bucket, int64_t now_ns)
     assert_true(until_ns >= sane_ns);
     bucket_cancel(bucket, &slot);
     bucket_charge(bucket, now_ns, 3);
-    bucket_block(bucket, &nobody_dies, now_ns, now_ns + (now_ns < TIME_NEVER - S ? S : 0), true);
+    bucket_block(bucket, &nobody_dies, now_ns, now_ns + (now_ns < TIME_NEVER - S ? S : 0), BLOCK_SOFT);
     bucket_ask_limits(bucket, &nobody_dies, now_ns, &limits);
     bucket_refill(bucket, &nobody_dies, now_ns);
     bucket_release(bucket, &nobody_dies, now_ns);
@@ -969,7 +969,7 @@ static void test_a_block_for_ever_is_for_ever(void **state)
     (void)state;
     const struct limits limits = one_limit(10, S, 4);
     struct bucket *bucket = bucket_with(&limits, START);
-    bucket_block(bucket, &nobody_dies, START, TIME_NEVER, false);
+    bucket_block(bucket, &nobody_dies, START, TIME_NEVER, BLOCK_HARD);
     assert_int_equal(bucket_peek(bucket, START + 1000 * DAY, NULL), TIME_NEVER);
     assert_true(bucket_release(bucket, &nobody_dies, START + S));
     assert_true(bucket_peek(bucket, START + S, NULL) <= START + 2 * S);

@@ -167,7 +167,7 @@ static void happen(struct run *run, int64_t now_ns)
     } else if (scenario->blocks) {
         bool soft = chance(run, 20);
         int64_t until_ns = now_ns + (int64_t)draw(run, 4 * (uint64_t)S);
-        assert_true(bucket_block(run->bucket, &nobody_dies, now_ns, until_ns, soft));
+        assert_true(bucket_block(run->bucket, &nobody_dies, now_ns, until_ns, soft ? BLOCK_SOFT : BLOCK_HARD));
         change(run, now_ns, until_ns, run->limits);
         if (until_ns > run->blocked_until_ns)
             run->blocked_until_ns = until_ns;

@@ -240,12 +240,12 @@ static void test_a_pool_held_by_the_living_is_exhausted(void **state)
     struct picture before, after;
     read_picture(bucket, &before);
     const struct bucket_world nobody_is_dead = {.self = 1, .owner_is_dead = is_never_dead};
-    assert_false(bucket_block(bucket, &nobody_dies, START, START + 60 * S, false));
-    assert_false(bucket_block(bucket, &nobody_is_dead, START, START + 60 * S, false));
+    assert_false(bucket_block(bucket, &nobody_dies, START, START + 60 * S, BLOCK_HARD));
+    assert_false(bucket_block(bucket, &nobody_is_dead, START, START + 60 * S, BLOCK_HARD));
     read_picture(bucket, &after);
     assert_int_equal(before.word, after.word);
     assert_int_equal(bucket_peek(bucket, START, NULL), START); /* nor is anything else changed */
-    assert_true(bucket_block(bucket, &reaper, START, START + 60 * S, false));
+    assert_true(bucket_block(bucket, &reaper, START, START + 60 * S, BLOCK_HARD));
     assert_true(bucket_peek(bucket, START, NULL) >= START + 60 * S);
     free_bucket(bucket);
 }
@@ -259,7 +259,7 @@ static void test_the_record_in_force_is_not_taken_back(void **state)
     unsigned in_force = index_of(atomic_load(&bucket->published));
     for (unsigned i = 0; i < BUCKET_RECORDS; i++)
         atomic_store(&bucket->record[i].owner, i == in_force ? 666 : 1); /* the others: ours, alive */
-    assert_false(bucket_block(bucket, &reaper, START, START + 60 * S, false));
+    assert_false(bucket_block(bucket, &reaper, START, START + 60 * S, BLOCK_HARD));
     struct picture picture;
     read_picture(bucket, &picture);
     assert_int_equal(picture.count, 1);
@@ -279,8 +279,8 @@ static void live_a_life(struct bucket *bucket, const struct bucket_world *world)
     bucket_book(bucket, START, &slot);
     bucket_ask_limits(bucket, world, START, &both);
     bucket_cancel(bucket, &slot);
-    bucket_block(bucket, world, START, START + S, true);
-    bucket_block(bucket, world, START, START + 2 * S, false);
+    bucket_block(bucket, world, START, START + S, BLOCK_SOFT);
+    bucket_block(bucket, world, START, START + 2 * S, BLOCK_HARD);
     bucket_charge(bucket, START, 2);
     bucket_refill(bucket, world, START);
     bucket_release(bucket, world, START);
@@ -343,7 +343,7 @@ static void test_a_death_at_any_step_leaves_nothing_to_repair(void **state)
         struct bucket *bucket = bucket_with(&limits, START);
         lived = dies_at(bucket, step);
         check_in_force(bucket);
-        assert_true(bucket_block(bucket, &reaper, START, START + 90 * S, false));
+        assert_true(bucket_block(bucket, &reaper, START, START + 90 * S, BLOCK_HARD));
         assert_true(bucket_peek(bucket, START + 89 * S, NULL) >= START + 90 * S);
         assert_true(bucket_release(bucket, &reaper, START + 89 * S));
         free_bucket(bucket);
@@ -361,7 +361,7 @@ static void test_a_hundred_deaths_in_one_bucket(void **state)
         dies_at(bucket, step);
         check_in_force(bucket);
     }
-    assert_true(bucket_block(bucket, &reaper, START, START + 90 * S, false));
+    assert_true(bucket_block(bucket, &reaper, START, START + 90 * S, BLOCK_HARD));
     free_bucket(bucket);
 }
 

@@ -93,7 +93,7 @@ static const char *load(bool secure, const struct environment *environment)
 {
     static char text[512];
     said[0] = '\0';
-    struct config *config = config_files_load_below(root, secure, environment, record, NULL);
+    struct config *config = config_files_load_below(root, secure, environment, NULL, record, NULL);
     assert_non_null(config);
     const struct section *section = &config->sections[0];
     const char *file = section->origins[POLICY_KEY_max_attempts].file;
@@ -208,7 +208,7 @@ static void what_cannot_be_read_is_said_and_skipped(void **state)
     environment.config = path_of("/missing");
     assert_string_equal(load(false, &environment), "unset");
     assert_string_equal(said, "/missing:0: cannot be read: No such file or directory\n");
-    config_free(config_files_load_below(root, false, &environment, NULL, NULL));
+    config_free(config_files_load_below(root, false, &environment, NULL, NULL, NULL));
 }
 
 static void faults_are_told_with_their_file(void **state)

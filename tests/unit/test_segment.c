@@ -224,7 +224,7 @@ static void test_busy_and_blocked_buckets_keep_their_places(void **state)
     struct bucket_slot slot;
     bucket_ask_limits(busy, &nobody_dies, START, &limits);
     bucket_book(busy, START, &slot);
-    bucket_block(blocked, &nobody_dies, START, START + HOUR, false);
+    bucket_block(blocked, &nobody_dies, START, START + HOUR, BLOCK_HARD);
     fill(segment, 0, 500, START + 10 * 60 * S);
     fill(segment, 1000, 500, START + 20 * 60 * S);
     assert_ptr_equal(segment_find(segment, "busy"), busy);

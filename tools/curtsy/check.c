@@ -282,7 +282,7 @@ static struct config *load(const char *file, struct fault_counter *faults)
         return input_load(file, NULL, fault_print, faults);
     environment_read(&environment);
     check_environment(faults, &environment);
-    struct config *config = config_files_load(&environment, fault_print, faults);
+    struct config *config = config_files_load(&environment, NULL, fault_print, faults);
     if (config == NULL)
         errno = ENOMEM;
     return config;

@@ -149,7 +149,7 @@ static json_t *bucket_json(const struct shown *shown, int64_t now_ns)
 
     json_object_set_new(object, "curtsy_blocked_seconds",
                         json_real(seconds(remaining_ns(state->blocked_until_ns, now_ns))));
-    json_object_set_new(object, "block_is_soft", json_boolean(state->block_is_soft));
+    json_object_set_new(object, "block_is_soft", json_boolean(state->block == BLOCK_SOFT));
     json_object_set_new(object, "next_s",
                         state->next_ns != TIME_NEVER ? json_real(seconds(remaining_ns(state->next_ns, now_ns)))
                                                      : json_null());
@@ -195,8 +195,10 @@ static void print_block(const struct bucket_state *state, int64_t now_ns)
     if (localtime_r(&until, &local) == NULL || strftime(clock, sizeof(clock), "%Y-%m-%d %H:%M:%S", &local) == 0)
         snprintf(clock, sizeof(clock), "?");
     printf("    %sblocked until %s (for %s), by %s%s\n",
-           output_style(state->block_is_soft ? STYLE_CAUTION : STYLE_FAULT), clock, short_time(time, remaining),
-           state->block_is_soft ? "its quota fields" : "the server's word", output_style(STYLE_PLAIN));
+           output_style(state->block == BLOCK_SOFT ? STYLE_CAUTION : STYLE_FAULT), clock, short_time(time, remaining),
+           state->block == BLOCK_SOFT   ? "its quota fields"
+           : state->block == BLOCK_HOLD ? "the operator"
+                                        : "the server's word", output_style(STYLE_PLAIN));
 }
 
 /* The limit with the fewest tokens is in the row; all are below it, with what they come to. */
@@ -310,7 +312,7 @@ int command_status(int argc, char **argv)
     if (argp_parse(&arguments, argc, argv, 0, NULL, &options) != 0)
         return STATUS_MISUSE;
     environment_read(&environment);
-    config = config_files_load(&environment, NULL, NULL);
+    config = config_files_load(&environment, NULL, NULL, NULL);
     view_open(&view, options.segment, &environment, config);
 
     int status = view.is_open ? show(&view, &options) : show_nothing(&view, &options);

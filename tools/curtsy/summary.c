@@ -396,7 +396,7 @@ int command_summary(int argc, char **argv)
     }
     environment_read(&environment);
     struct config *config = options.config != NULL ? input_load(options.config, environment.set, fault_print, &faults)
-                                                   : config_files_load(&environment, fault_print, &faults);
+                                                   : config_files_load(&environment, NULL, fault_print, &faults);
     if (config == NULL && options.config != NULL) {
         complain("%s: %s", input_name(options.config), strerror(errno));
         return STATUS_MISUSE;

@@ -78,7 +78,7 @@ void view_open(struct view *view, const char *option, const struct environment *
     memset(view, 0, sizeof(*view));
     mapping_default_name(own_name, sizeof(own_name));
     snprintf(view->name, sizeof(view->name), "%s", name != NULL ? name : own_name);
-    view->is_open = mapping_attach(&view->mapping, &view->segment, view->name, 0, MAPPING_EXISTING, view->error,
+    view->is_open = mapping_attach(&view->mapping, &view->segment, view->name, 0, MAPPING_PRIVATE_PERMISSIONS, MAPPING_EXISTING, view->error,
                                    sizeof(view->error));
     tell_scope(view, own_name);
 }
