@@ -5,6 +5,7 @@ CC ?= cc
 PYTHON ?= /usr/bin/python3
 PREFIX ?= /usr/local
 LIBDIR ?= $(PREFIX)/lib
+DATADIR ?= $(PREFIX)/share/curtsy
 DESTDIR ?=
 BUILD ?= build
 VERSION := 0.1.0
@@ -16,7 +17,8 @@ WARNINGS := -Wall -Wextra -Wpedantic -Wshadow -Wstrict-prototypes -Wmissing-prot
             -Wwrite-strings -Wvla -Wno-pedantic -Werror=implicit-function-declaration
 # -fexceptions: C++ exceptions of a program's callbacks pass through our frames.
 COMMON := -std=gnu11 $(OPTIMISE) $(WARNINGS) $(SANITIZE) -fPIC -fvisibility=hidden -fexceptions \
-          -fno-strict-aliasing -D_GNU_SOURCE -DCURTSY_VERSION='"$(VERSION)"' -DCURTSY_LIBDIR='"$(LIBDIR)"' -I. -MMD -MP
+          -fno-strict-aliasing -D_GNU_SOURCE -DCURTSY_VERSION='"$(VERSION)"' -DCURTSY_LIBDIR='"$(LIBDIR)"' \
+          -DCURTSY_DATADIR='"$(DATADIR)"' -I. -MMD -MP
 # CFLAGS and LDFLAGS stay the packager's.
 compile = $(CC) $(COMMON) $(CPPFLAGS) $(CFLAGS)
 
@@ -63,7 +65,8 @@ $(BUILD)/libcurtsy.so: $(call objects,$(SHIM_SOURCES)) $(BUILD)/libcore.a shim/e
 	  -Wl,--no-undefined -Wl,--as-needed -Wl,-soname,libcurtsy.so -o $@ $(call objects,$(SHIM_SOURCES)) \
 	  $(BUILD)/libcore.a -l:libinih.a
 
-$(BUILD)/curtsy: $(call objects,$(TOOL_SOURCES)) $(BUILD)/libcore.a
+# explain takes URLs apart as the library does.
+$(BUILD)/curtsy: $(call objects,$(TOOL_SOURCES) shim/target.c) $(BUILD)/libcore.a
 	$(call say,link $@)$(CC) $(SANITIZE) $(LDFLAGS) -o $@ $^ -l:libinih.a -ljansson
 
 $(BUILD)/tests/%: tests/%.c $(BUILD)/libcore.a
@@ -110,7 +113,8 @@ FUZZ_SECONDS ?= 20
 FUZZ_CC ?= clang
 $(BUILD)/fuzz/fuzz_%: tests/fuzz/fuzz_%.c $(CORE_SOURCES)
 	@mkdir -p $(@D)
-	$(FUZZ_CC) -std=gnu11 -O1 -g -D_GNU_SOURCE -DCURTSY_VERSION='"$(VERSION)"' -DCURTSY_LIBDIR='"$(LIBDIR)"' -I. \
+	$(FUZZ_CC) -std=gnu11 -O1 -g -D_GNU_SOURCE -DCURTSY_VERSION='"$(VERSION)"' -DCURTSY_LIBDIR='"$(LIBDIR)"' \
+	  -DCURTSY_DATADIR='"$(DATADIR)"' -I. \
 	  -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined -o $@ $< $(CORE_SOURCES) -l:libinih.a
 fuzz: $(addprefix $(BUILD)/fuzz/fuzz_,$(FUZZ_NAMES))
 	@set -e; for name in $(FUZZ_NAMES); do mkdir -p $(BUILD)/fuzz/corpus_$$name; \

@@ -193,6 +193,21 @@ static void read_picture(const struct bucket *bucket, struct picture *out)
     }
 }
 
+/* Has anything ever been in force? */
+static bool is_untouched(const struct bucket *bucket)
+{
+    return shared_load(&bucket->published) >> INDEX_BITS == 0;
+}
+
+bool bucket_is_open(const struct bucket *bucket, int64_t now_ns)
+{
+    struct picture picture;
+    if (is_untouched(bucket))
+        return true;
+    read_picture(bucket, &picture);
+    return picture.count == 0 && now_ns >= picture.start_ns;
+}
+
 /* ------------------------------------------------------------------- the queue ---- */
 
 static bool is_counted(const struct bucket_slot *slot, const struct view *view)
@@ -378,6 +393,8 @@ bool bucket_cancel(struct bucket *bucket, struct bucket_slot *slot)
 void bucket_charge(struct bucket *bucket, int64_t now_ns, uint64_t requests)
 {
     struct picture picture;
+    if (is_untouched(bucket))
+        return;
     now_ns = not_negative(now_ns);
     read_picture(bucket, &picture);
     uint64_t tokens = requests > UINT64_MAX / TOKEN_ONE ? UINT64_MAX : requests * TOKEN_ONE;
@@ -855,6 +872,8 @@ bool bucket_ask_limits(struct bucket *bucket, const struct bucket_world *world, 
 {
     struct limits asked;
     struct picture picture;
+    if (limits->count == 0 && is_untouched(bucket))
+        return true;
     now_ns = not_negative(now_ns);
     order_limits(limits, &asked);
     read_picture(bucket, &picture);

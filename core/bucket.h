@@ -81,6 +81,9 @@ enum bucket_verdict {
     BUCKET_FORFEIT, /* later than jitter after its time: the slot is void, book anew */
 };
 
+/* No limits and no block: there is nothing to book, to wait for or to charge.  A load or two. */
+bool bucket_is_open(const struct bucket *bucket, int64_t now_ns);
+
 /* When a request booked now could go: `now_ns` if at once.  Writes nothing.  *hard (may be NULL):
  * the wait comes from a refusal's block or a configured limit, for the larger part of it at least,
  * and not from a soft block. */

@@ -7,8 +7,8 @@
 #include "core/governor.h"
 
 #include "core/backoff.h"
-#include "core/quota_fields.h"
-#include "core/retry_after.h"
+#include "core/segment.h"
+#include "core/servers_word.h"
 
 /* A program that asks again at once after a refusal is slowed, by up to this. */
 #define REFUSAL_SPACING_NS NS_PER_SECOND
@@ -49,10 +49,11 @@ static void count_giveup(const struct governor_request *request, enum cause caus
     metrics_giveup(metrics, cause);
 }
 
-static void ask_limits(struct governor_request *request, const struct resolved_policy *resolved,
-                       struct bucket *const *buckets, int64_t now_ns)
+static void take_buckets(struct governor_request *request, const struct resolved_policy *resolved,
+                         struct bucket *const *buckets)
 {
     request->max_wait_ns = 0;
+    request->places.count = 0;
     for (unsigned i = 0; i < resolved->bucket_count; i++) {
         const struct limits *limits = &resolved->buckets[i].limits;
         int64_t max_wait_ns = limits_max_wait_ns(&resolved->values, limits);
@@ -62,7 +63,27 @@ static void ask_limits(struct governor_request *request, const struct resolved_p
             continue;
         places_add(&request->places, buckets[i], limits);
     }
-    places_ask(&request->places, &request->governor->world, now_ns);
+}
+
+static enum mode least(enum mode a, enum mode b)
+{
+    return a < b ? a : b;
+}
+
+enum mode governor_mode(const struct governor_request *request, int64_t now_ns)
+{
+    const struct segment *segment = request->governor->segment;
+    enum mode mode = least(request->policy->mode, request->ceiling);
+    if (mode == MODE_OFF)
+        return mode;
+    enum operator_mode everywhere = segment ? segment_mode(segment, now_ns, NULL) : OPERATOR_AUTO;
+    enum operator_mode there =
+        request->places.count ? bucket_mode(request->places.bucket[0], now_ns) : OPERATOR_AUTO;
+    if (everywhere != OPERATOR_AUTO)
+        mode = least(mode, operator_ceiling(everywhere));
+    if (there != OPERATOR_AUTO)
+        mode = least(mode, operator_ceiling(there));
+    return mode;
 }
 
 void governor_begin(struct governor_request *request, const struct governor *governor,
@@ -73,11 +94,14 @@ void governor_begin(struct governor_request *request, const struct governor *gov
         .governor = governor,
         .policy = &resolved->values,
         .traits = *traits,
+        .ceiling = MODE_ENFORCE,
+        .mode = MODE_ENFORCE,
         .begun_ns = now_ns,
         .deadline_ns = TIME_NEVER,
         .not_before_ns = now_ns,
     };
-    ask_limits(request, resolved, buckets, now_ns);
+    take_buckets(request, resolved, buckets);
+    places_ask(&request->places, &governor->world, now_ns);
     if (timeout_ns > 0) {
         request->deadline_ns = add_saturating(now_ns, timeout_ns);
         request->room_ns = timeout_ns / ROOM_PART;
@@ -95,18 +119,45 @@ void governor_begin(struct governor_request *request, const struct governor *gov
     metrics_request(metrics);
 }
 
+static bool has_the_same_buckets(const struct places *a, const struct places *b)
+{
+    if (a->count != b->count)
+        return false;
+    for (unsigned i = 0; i < a->count; i++)
+        if (a->bucket[i] != b->bucket[i])
+            return false;
+    return true;
+}
+
+void governor_rebase(struct governor_request *request, const struct governor *governor,
+                     const struct resolved_policy *resolved, struct bucket *const *buckets, int64_t now_ns)
+{
+    struct places before = request->places;
+    request->governor = governor;
+    request->policy = &resolved->values;
+    take_buckets(request, resolved, buckets);
+    if (has_the_same_buckets(&before, &request->places))
+        for (unsigned i = 0; i < before.count; i++)
+            request->places.slot[i] = before.slot[i];
+    else
+        places_give_back(&before);
+    places_ask(&request->places, &governor->world, now_ns);
+}
+
 /* ------------------------------------------------------------------ admission ---- */
 
-/* Is the wait for the buckets because somebody blocked one of them? */
-static enum cause bucket_cause(const struct governor_request *request, int64_t now_ns)
+/* The request's own cause, unless somebody has stopped one of its buckets. */
+static enum cause cause_of_wait(const struct governor_request *request, int64_t now_ns)
 {
+    enum cause cause = request->next_cause ? request->next_cause : CAUSE_QUOTA;
     for (unsigned i = 0; i < request->places.count; i++) {
-        struct bucket_state state;
-        bucket_read_state(request->places.bucket[i], now_ns, &state);
-        if (state.blocked_until_ns > now_ns)
-            return CAUSE_BLOCK;
+        enum block_kind kind = bucket_block_kind(request->places.bucket[i], now_ns);
+        if (kind == BLOCK_HOLD)
+            return CAUSE_HOLD;
+        if (kind != BLOCK_NONE && cause == CAUSE_QUOTA)
+            cause = CAUSE_BLOCK;
     }
-    return CAUSE_QUOTA;
+    return cause;
 }
 
 static void end_wait(struct governor_request *request, int64_t now_ns)
@@ -131,10 +182,9 @@ static struct governor_step send_now(struct governor_request *request, int64_t n
 
 static struct governor_step wait_until(struct governor_request *request, int64_t until_ns, int64_t now_ns)
 {
-    if (!request->wait_began_ns) {
+    if (!request->wait_began_ns)
         request->wait_began_ns = now_ns;
-        request->wait_cause = request->next_cause ? request->next_cause : bucket_cause(request, now_ns);
-    }
+    request->wait_cause = cause_of_wait(request, now_ns);
     return step(GOVERNOR_WAIT, request->wait_cause, until_ns);
 }
 
@@ -144,9 +194,12 @@ static int64_t longest_wait_ns(const struct governor_request *request)
 }
 
 /* Without an attempt there is no response to hand over, only an error that cost nothing: a loop
- * around it would spin.  So it comes at once the first time, and then once a second. */
+ * around it would spin.  So it comes at once the first time, and then once a second; but always at
+ * once where nothing is to be waited for at all. */
 static int64_t time_to_refuse(const struct governor_request *request, int64_t now_ns)
 {
+    if (request->max_wait_ns == 0)
+        return now_ns;
     int64_t last_ns = bucket_note_refusal(spoken_bucket(request), now_ns);
     int64_t at_ns = now_ns;
     if (last_ns > 0 && last_ns <= now_ns && now_ns - last_ns < REFUSAL_SPACING_NS)
@@ -217,17 +270,37 @@ static bool would_break_a_bound(const struct governor_request *request, int64_t 
     return broken_bound(request, until_ns, now_ns) || (request->attempts == 0 && until_ns > longest_wait_ns(request));
 }
 
+/* Nothing waits, and nothing is tried again: who waits already goes, or gets the response that was
+ * refused.  Under observe it is told what would have been. */
+static struct governor_step admit_freely(struct governor_request *request, int64_t until_ns, int64_t now_ns)
+{
+    bool has_waited = request->wait_began_ns != 0;
+    places_give_back(&request->places);
+    if (request->attempts > 0) {
+        end_wait(request, now_ns);
+        return step(GOVERNOR_REFUSE, CAUSE_MODE, TIME_NEVER);
+    }
+    struct governor_step send = send_now(request, now_ns);
+    if (request->mode == MODE_OBSERVE && until_ns > now_ns && !has_waited) {
+        enum cause broken = broken_bound(request, until_ns, now_ns);
+        count_observed_wait(request);
+        send.cause = broken ? broken : cause_of_wait(request, now_ns);
+        send.would_wait_ns = until_ns - now_ns;
+    }
+    return send;
+}
+
 struct governor_step governor_admit(struct governor_request *request, int64_t now_ns)
 {
     if (request->wait_began_ns)
         places_ask(&request->places, &request->governor->world, now_ns);
-    int64_t until_ns = places_look(&request->places, now_ns);
+    request->mode = governor_mode(request, now_ns);
+    if (request->mode == MODE_ENFORCE && places_are_open(&request->places, now_ns))
+        return wait_within_bounds(request, request->not_before_ns, now_ns);
 
-    if (request->policy->mode != MODE_ENFORCE) {
-        if (until_ns > now_ns)
-            count_observed_wait(request);
-        return send_now(request, now_ns);
-    }
+    int64_t until_ns = places_look(&request->places, now_ns);
+    if (request->mode != MODE_ENFORCE)
+        return admit_freely(request, until_ns, now_ns);
     if (until_ns < request->not_before_ns)
         until_ns = request->not_before_ns;
     /* Looked at before anything is booked: a wait that cannot fit is not begun, and costs nobody a
@@ -259,7 +332,7 @@ void governor_sent(struct governor_request *request, int64_t now_ns)
 
 bool governor_holds(const struct governor_request *request, int status)
 {
-    if (request->policy->mode != MODE_ENFORCE || !status_set_has(&request->policy->retry_status, status))
+    if (request->mode != MODE_ENFORCE || !status_set_has(&request->policy->retry_status, status))
         return false;
     static const struct headers no_headers;
     const struct outcome likely = {
@@ -275,36 +348,30 @@ struct word {
     enum cause cause;
 };
 
-static struct word servers_word(const struct policy *policy, const struct outcome *outcome, bool is_refusal,
-                                int64_t now_s)
+static struct word word_of(const struct policy *policy, const struct outcome *outcome, bool is_refusal, int64_t now_s)
 {
     struct word word = {.cause = outcome->failure == FAILURE_NONE ? CAUSE_BACKOFF : CAUSE_CONNECTION};
     if (!outcome->headers || outcome->from_proxy || !headers_say_something(outcome->headers))
         return word;
-    if (is_refusal && policy->retry_after == RETRY_AFTER_OBEY) {
-        struct retry_after given = retry_after_read(outcome->headers, now_s);
-        if (given.form == RETRY_AFTER_GIVEN) {
-            word.cause = CAUSE_RETRY_AFTER;
-            word.wait_ns = given.wait_ns;
-            return word;
-        }
-    }
-    struct quota_fields fields = quota_fields_read(outcome->headers, now_s);
-    if (fields.present && fields.remaining == 0 && fields.reset_ns > 0) {
-        word.cause = CAUSE_QUOTA_FIELDS;
-        word.wait_ns = fields.reset_ns;
+    struct servers_word said =
+        servers_word_read(outcome->headers, is_refusal, policy->retry_after == RETRY_AFTER_OBEY, now_s);
+    if (said.cause) {
+        word.cause = said.cause;
+        word.wait_ns = said.wait_ns;
     }
     return word;
 }
 
 /* A server's word is everyone's word.  What a success says is pacing (soft); what a refusal says is
  * hard.  Capped, since one forged header must not stop a machine for ever. */
-static void tell_everyone(const struct governor_request *request, struct bucket *bucket, const struct word *word,
-                          bool soft, int64_t now_ns)
+static void tell_everyone(struct governor_request *request, struct bucket *bucket, const struct word *word,
+                          enum block_kind kind, int64_t now_ns)
 {
     int64_t block_ns = word->wait_ns < request->policy->max_block ? word->wait_ns : request->policy->max_block;
     int64_t until_ns = add_saturating(now_ns, add_saturating(block_ns, word->spread_ns));
-    bucket_block(bucket, &request->governor->world, now_ns, until_ns, soft);
+    bool was_free = bucket_block_kind(bucket, now_ns) == BLOCK_NONE;
+    if (bucket_block(bucket, &request->governor->world, now_ns, until_ns, kind) && was_free)
+        request->stopped_ns = until_ns - now_ns;
 }
 
 static struct governor_step deliver(struct governor_request *request, enum cause cause, const char *why)
@@ -333,16 +400,22 @@ static void count_retry(struct governor_request *request, const struct word *wor
     metrics_retry(metrics, word->cause);
 }
 
-/* May one more attempt be made, and when?  The outcome itself is retryable. */
-static struct governor_step retry(struct governor_request *request, const struct classification *class,
-                                  const struct word *word, int64_t now_ns)
+static struct governor_step decline(struct governor_request *request, enum cause cause, const char *why)
+{
+    request->why = why;
+    return step(GOVERNOR_DELIVER, cause, TIME_NEVER);
+}
+
+/* May one more attempt be made, and when?  The outcome itself is retryable.  Nothing is counted. */
+static struct governor_step plan_retry(struct governor_request *request, const struct classification *class,
+                                       const struct word *word, int64_t now_ns)
 {
     const struct policy *policy = request->policy;
     unsigned attempts_max = policy->max_attempts < class->attempts_max ? policy->max_attempts : class->attempts_max;
     if (request->attempts >= attempts_max)
-        return deliver(request, CAUSE_MAX_ATTEMPTS, "attempts are used up");
+        return decline(request, CAUSE_MAX_ATTEMPTS, "attempts are used up");
     if (word->wait_ns && words_are_used_up(request))
-        return deliver(request, CAUSE_MAX_ATTEMPTS, "the server's word was waited out often enough");
+        return decline(request, CAUSE_MAX_ATTEMPTS, "the server's word was waited out often enough");
 
     int64_t delay_ns = word->wait_ns
                            ? add_saturating(word->wait_ns, word->spread_ns)
@@ -351,16 +424,45 @@ static struct governor_step retry(struct governor_request *request, const struct
     int64_t possible_ns = places_look(&request->places, now_ns);
     enum cause broken = broken_bound(request, possible_ns > not_before_ns ? possible_ns : not_before_ns, now_ns);
     if (broken)
-        return deliver(request, broken, "the wait does not fit");
+        return decline(request, broken, "the wait does not fit");
+    return step(GOVERNOR_RETRY, word->cause, not_before_ns);
+}
+
+static struct governor_step retry(struct governor_request *request, const struct classification *class,
+                                  const struct word *word, int64_t now_ns)
+{
+    struct governor_step planned = plan_retry(request, class, word, now_ns);
+    if (planned.action != GOVERNOR_RETRY)
+        return deliver(request, planned.cause, request->why);
     /* Retries at a time that the server named do not draw on the budget. */
     if (!word->wait_ns && request->places.count &&
-        !bucket_retry_withdraw(spoken_bucket(request), now_ns, policy->retry_reserve))
+        !bucket_retry_withdraw(spoken_bucket(request), now_ns, request->policy->retry_reserve))
         return deliver(request, CAUSE_RETRY_BUDGET, "too many retries over requests");
-
-    request->not_before_ns = not_before_ns;
+    request->not_before_ns = planned.until_ns;
     request->next_cause = word->cause;
     count_retry(request, word);
-    return step(GOVERNOR_RETRY, word->cause, not_before_ns);
+    return planned;
+}
+
+static void count_observed_retry(const struct governor_request *request)
+{
+    struct metrics *metrics;
+    FOR_EACH_COUNTERS(metrics, request)
+    atomic_fetch_add_explicit(&metrics->observed_retries, 1, memory_order_relaxed);
+}
+
+/* The outcome is the program's, and what would have been done about it is told. */
+static struct governor_step observe_retry(struct governor_request *request, const struct classification *class,
+                                          const struct word *word, int64_t now_ns)
+{
+    struct governor_step planned = plan_retry(request, class, word, now_ns);
+    if (planned.action != GOVERNOR_RETRY)
+        return deliver(request, CAUSE_NONE, request->why);
+    count_observed_retry(request);
+    struct governor_step delivered = deliver(request, CAUSE_NONE, "mode is observe");
+    delivered.cause = word->cause;
+    delivered.would_wait_ns = planned.until_ns - now_ns;
+    return delivered;
 }
 
 /* By who answered: another host's refusal is counted there, if it is governed at all. */
@@ -376,19 +478,15 @@ static void count_refusal(const struct governor_request *request, const struct o
     metrics_refusal(metrics, outcome->status);
 }
 
-static void count_observed_retry(const struct governor_request *request)
-{
-    struct metrics *metrics;
-    FOR_EACH_COUNTERS(metrics, request)
-    atomic_fetch_add_explicit(&metrics->observed_retries, 1, memory_order_relaxed);
-}
-
 struct governor_step governor_outcome(struct governor_request *request, const struct outcome *outcome,
                                       struct bucket *speaker, int64_t now_ns, int64_t now_s)
 {
     const struct policy *policy = request->policy;
     struct classification class = classify(policy, &request->traits, outcome, request->attempts);
-    struct word word = servers_word(policy, outcome, class.is_refusal, now_s);
+    struct word word = word_of(policy, outcome, class.is_refusal, now_s);
+
+    request->stopped_ns = 0;
+    request->was_refused = class.is_refusal;
 
     if (class.is_refusal)
         count_refusal(request, outcome, speaker);
@@ -399,18 +497,19 @@ struct governor_step governor_outcome(struct governor_request *request, const st
     if (word.wait_ns) {
         word.spread_ns = backoff_spread_ns(policy, word.wait_ns, request->governor->random);
         if (speaker)
-            tell_everyone(request, speaker, &word, !class.is_refusal, now_ns);
+            tell_everyone(request, speaker, &word, class.is_refusal ? BLOCK_HARD : BLOCK_SOFT, now_ns);
     }
 
     if (class.verdict == VERDICT_DELIVER)
         return deliver(request, CAUSE_NONE, class.why);
     if (class.verdict == VERDICT_MUST_NOT)
         return deliver(request, CAUSE_NOT_REPEATABLE, class.why);
-    if (policy->mode != MODE_ENFORCE) {
-        count_observed_retry(request);
-        return deliver(request, CAUSE_NONE, "mode is observe");
-    }
-    return retry(request, &class, &word, now_ns);
+    enum mode mode = governor_mode(request, now_ns);
+    if (mode == MODE_ENFORCE)
+        return retry(request, &class, &word, now_ns);
+    if (mode == MODE_OFF)
+        return deliver(request, CAUSE_NONE, "switched off");
+    return observe_retry(request, &class, &word, now_ns);
 }
 
 void governor_end(struct governor_request *request, int64_t now_ns)

@@ -33,6 +33,7 @@
 struct governor {
     struct bucket_world world;
     struct random_source *random;
+    const struct segment *segment; /* where the operator's word is; NULL: nowhere */
 };
 
 enum governor_action {
@@ -46,15 +47,19 @@ enum governor_action {
 struct governor_step {
     enum governor_action action;
     enum cause cause;
-    int64_t until_ns; /* TIME_NEVER where there is none */
+    int64_t until_ns;      /* TIME_NEVER where there is none */
+    int64_t would_wait_ns; /* under observe: SEND what would have waited, DELIVER what would have been
+                            * tried again after that; else 0 */
 };
 
 struct governor_request {
     const struct governor *governor;
-    const struct policy *policy;  /* outlives the request */
+    const struct policy *policy;  /* outlives the request, or is changed by governor_rebase */
     struct places places;         /* in the queues of its buckets: the host's first */
     struct request_traits traits; /* its method's text outlives the request */
     int64_t max_wait_ns;
+    enum mode ceiling; /* the most that is allowed from outside the configuration */
+    enum mode mode;    /* in force when it was last admitted */
 
     int64_t begun_ns;
     int64_t deadline_ns; /* the caller's own timeout; TIME_NEVER: none */
@@ -71,6 +76,8 @@ struct governor_request {
     enum cause wait_cause; /* of the wait under way */
     int64_t wait_began_ns; /* 0: not waiting */
     int64_t waited_ns;     /* in all */
+    bool was_refused;      /* the last outcome was a refusal: 429 and its kin, whoever gets it */
+    int64_t stopped_ns;    /* how long the last outcome has stopped a bucket that was free; 0: it has not */
     const char *why;       /* a few words about the last decision, for logs */
 };
 
@@ -80,6 +87,15 @@ struct governor_request {
 void governor_begin(struct governor_request *request, const struct governor *governor,
                     const struct resolved_policy *resolved, struct bucket *const *buckets,
                     const struct request_traits *traits, int64_t timeout_ns, int64_t now_ns);
+
+/* What is in force for the request now: of its policy, the ceiling, and the operator's words for the
+ * segment and for its host, the least intrusive. */
+enum mode governor_mode(const struct governor_request *request, int64_t now_ns);
+
+/* The configuration or the segment has changed while the request waits: it goes on under these, as
+ * governor_begin would have begun it, with the places that it has where the buckets are the same. */
+void governor_rebase(struct governor_request *request, const struct governor *governor,
+                     const struct resolved_policy *resolved, struct bucket *const *buckets, int64_t now_ns);
 
 /* SEND: go now, and call governor_sent right before the request starts. */
 struct governor_step governor_admit(struct governor_request *request, int64_t now_ns);

@@ -32,6 +32,14 @@ void places_ask(const struct places *places, const struct bucket_world *world, i
         bucket_ask_limits(places->bucket[i], world, now_ns, places->limits[i]);
 }
 
+bool places_are_open(const struct places *places, int64_t now_ns)
+{
+    for (unsigned i = 0; i < places->count; i++)
+        if (places->slot[i].booked || !bucket_is_open(places->bucket[i], now_ns))
+            return false;
+    return true;
+}
+
 /* When bucket i would let the request go; a place that is held and stale counts for nothing. */
 static int64_t look_at(const struct places *places, unsigned i, int64_t now_ns)
 {

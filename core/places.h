@@ -36,6 +36,9 @@ void places_add(struct places *places, struct bucket *bucket, const struct limit
  * does not hold it up. */
 void places_ask(const struct places *places, const struct bucket_world *world, int64_t now_ns);
 
+/* Is there nothing to book in any of them?  Then the others need not be asked. */
+bool places_are_open(const struct places *places, int64_t now_ns);
+
 /* When the request could go, by what it holds and what it would have to book.  Changes nothing. */
 int64_t places_look(const struct places *places, int64_t now_ns);
 

@@ -157,20 +157,10 @@ uint64_t segment_hash(const struct segment *segment, const void *data, size_t le
 
 /* ------------------------------------------------------------------- the table ---- */
 
-struct wanted {
-    uint64_t key; /* never 0 */
-    uint64_t name[BUCKET_NAME_SIZE / 8];
-};
-
-static struct wanted wanted_of(const struct segment *segment, const char *name)
+uint64_t segment_key(const struct segment *segment, const char *name)
 {
-    struct wanted wanted = {0};
-    size_t length = strnlen(name, BUCKET_NAME_SIZE - 1);
-    wanted.key = segment_hash(segment, name, length);
-    if (!wanted.key)
-        wanted.key = 1;
-    memcpy(wanted.name, name, length);
-    return wanted;
+    uint64_t key = segment_hash(segment, name, strnlen(name, BUCKET_NAME_SIZE - 1));
+    return key ? key : 1;
 }
 
 static struct bucket *bucket_at(const struct segment *segment, unsigned index)
@@ -256,8 +246,10 @@ static bool insert(struct bucket *set, uint64_t key, int64_t now_ns)
  * words stay as they are: the old bucket was full, and its limits are not asked for any more, so
  * that the first who asks for others gets them.
  */
-static void clean(const struct segment *segment, struct bucket *bucket, const struct wanted *wanted)
+static void clean(const struct segment *segment, struct bucket *bucket, uint64_t key, const char *name)
 {
+    uint64_t words[BUCKET_NAME_SIZE / 8] = {0};
+    memcpy(words, name, strnlen(name, BUCKET_NAME_SIZE - 1));
     metrics_move(&segment->header->other, &bucket->metrics);
     shared_store(&bucket->mode, 0);
     shared_store(&bucket->resource, 0);
@@ -269,34 +261,38 @@ static void clean(const struct segment *segment, struct bucket *bucket, const st
     shared_store(&bucket->cuts, 0);
     shared_store(&bucket->accepted, 0);
     for (size_t i = 0; i < BUCKET_NAME_SIZE / 8; i++)
-        shared_store(&bucket->name[i], wanted->name[i]);
-    shared_store(&bucket->named, wanted->key);
+        shared_store(&bucket->name[i], words[i]);
+    shared_store(&bucket->named, key);
 }
 
-struct bucket *segment_bucket(const struct segment *segment, const char *name, int64_t now_ns)
+struct bucket *segment_bucket_of_key(const struct segment *segment, uint64_t key, const char *name, int64_t now_ns)
 {
-    const struct wanted wanted = wanted_of(segment, name);
-    struct bucket *set = set_of(segment, wanted.key);
+    struct bucket *set = set_of(segment, key);
     now_ns = now_ns > 0 ? now_ns : 0;
     for (int i = 0; i < LOOKUP_TRIES; i++) {
-        struct bucket *bucket = find(segment, wanted.key);
+        struct bucket *bucket = find(segment, key);
         if (!bucket) {
-            if (!insert(set, wanted.key, now_ns))
+            if (!insert(set, key, now_ns))
                 return NULL;
             continue;
         }
         touch(bucket, now_ns);
-        if (shared_load(&bucket->named) != wanted.key)
-            clean(segment, bucket, &wanted);
-        if (shared_load(&bucket->key) == wanted.key)
+        if (shared_load(&bucket->named) != key)
+            clean(segment, bucket, key, name);
+        if (shared_load(&bucket->key) == key)
             return bucket;
     }
     return NULL;
 }
 
+struct bucket *segment_bucket(const struct segment *segment, const char *name, int64_t now_ns)
+{
+    return segment_bucket_of_key(segment, segment_key(segment, name), name, now_ns);
+}
+
 struct bucket *segment_find(const struct segment *segment, const char *name)
 {
-    return find(segment, wanted_of(segment, name).key);
+    return find(segment, segment_key(segment, name));
 }
 
 struct bucket *segment_next(const struct segment *segment, unsigned *cursor)

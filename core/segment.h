@@ -53,7 +53,12 @@ enum segment_fault segment_attach(struct segment *segment, void *memory, size_t 
  * yet is taken as a fault (SEGMENT_OTHER_LAYOUT). */
 enum segment_fault segment_view(struct segment *segment, void *memory, size_t size, uint64_t boot);
 
-/* The bucket of that name, made if need be; NULL if its set is full of busy ones. */
+/* What a name is told by in this segment, never 0.  Whoever asks for a bucket again and again hashes
+ * its name once. */
+uint64_t segment_key(const struct segment *segment, const char *name);
+
+/* The bucket of that name and its key, made if need be; NULL if its set is full of busy ones. */
+struct bucket *segment_bucket_of_key(const struct segment *segment, uint64_t key, const char *name, int64_t now_ns);
 struct bucket *segment_bucket(const struct segment *segment, const char *name, int64_t now_ns);
 
 /* The bucket of that name if there is one. */

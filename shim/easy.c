@@ -19,7 +19,7 @@ EXPORTED CURL *curl_easy_init(void)
         return NULL;
     CURL *handle = real->curl_easy_init();
     /* libcurl makes handles for itself too, which it never hands out. */
-    if (handle && !real_caller_is_libcurl(caller))
+    if (handle && !runtime_is_off() && !real_caller_is_libcurl(caller))
         transfer_new(handle, real);
     return handle;
 }
@@ -31,8 +31,10 @@ EXPORTED void curl_easy_cleanup(CURL *handle)
     if (!real)
         return;
     /* First, since the address may be given out again the moment it is free. */
-    if (transfer)
+    if (transfer) {
+        overrides_undo(transfer);
         transfer_forget(transfer);
+    }
     real->curl_easy_cleanup(handle);
 }
 
@@ -50,7 +52,7 @@ EXPORTED CURLcode curl_easy_setopt(CURL *handle, CURLoption option, ...)
         const struct real *real = real_of_caller(__builtin_return_address(0));
         return real ? real->curl_easy_setopt(handle, option, argument) : CURLE_FAILED_INIT;
     }
-    if (governed_is_active(transfer) && overrides_include(transfer, option)) {
+    if (overrides_include(transfer, option)) {
         transfer_note_option(transfer, option, argument);
         return CURLE_OK;
     }
@@ -70,8 +72,7 @@ EXPORTED void curl_easy_reset(CURL *handle)
     if (!transfer)
         return;
     transfer_reset(transfer);
-    if (governed_is_active(transfer))
-        overrides_set_after_reset(transfer);
+    overrides_after_reset(transfer);
 }
 
 EXPORTED CURL *curl_easy_duphandle(CURL *handle)
@@ -83,8 +84,7 @@ EXPORTED CURL *curl_easy_duphandle(CURL *handle)
     CURL *copy = real->curl_easy_duphandle(handle);
     if (!copy || !transfer)
         return copy;
-    if (governed_is_active(transfer))
-        overrides_undo_on_copy(transfer, copy);
+    overrides_undo_on_copy(transfer, copy);
     transfer_copy(transfer, copy);
     return copy;
 }
@@ -190,6 +190,8 @@ EXPORTED CURLMcode curl_multi_add_handle(CURLM *multi, CURL *handle)
         transfer->governed->unattempted = false;
         if (transfer->governed->phase == PHASE_WAITING)
             governed_leave(transfer);
+        if (!governed_is_active(transfer))
+            overrides_undo(transfer);
     }
     return real->curl_multi_add_handle(multi, handle);
 }

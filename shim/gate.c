@@ -25,6 +25,7 @@ void gate_begin_request(struct gate *gate, struct transfer *transfer, struct gov
 {
     gate->transfer = transfer;
     gate->request = request;
+    gate->is_active = true;
     gate->blocks_shown = 0;
     gate_begin_attempt(gate);
 }
@@ -39,12 +40,13 @@ void gate_begin_attempt(struct gate *gate)
     headers_clear(&gate->headers);
     gate->decided = false;
     gate->had[STREAM_HEADERS] = gate->had[STREAM_BODY] = 0;
-    gate->header_half_done = gate->delivered = gate->program_pauses = gate->program_stopped = false;
+    gate->header_half_done = gate->delivered = gate->program_pauses = gate->has_paused = gate->program_stopped = false;
 }
 
 void gate_end(struct gate *gate)
 {
     kept_free(&gate->kept);
+    gate->is_active = false;
 }
 
 /* ------------------------------------------------------------- to the program ---- */
@@ -89,6 +91,15 @@ static size_t deliver_header(struct gate *gate, char *line, size_t length, bool 
     return result;
 }
 
+/* A transfer that somebody drives who does not come through our hooks. */
+static size_t pass_header(const struct transfer *transfer, char *line, size_t length)
+{
+    const struct options *options = &transfer->options;
+    if (options->header_function)
+        return options->header_function(line, 1, length, options->header_data);
+    return options->header_data ? write_callback(options)(line, 1, length, options->header_data) : length;
+}
+
 /* One piece to the program.  Notes what it makes of it; true if it took it. */
 static bool deliver(struct gate *gate, enum piece_kind kind, char *data, size_t length)
 {
@@ -100,7 +111,7 @@ static bool deliver(struct gate *gate, enum piece_kind kind, char *data, size_t 
         return true;
     }
     if (result == CURL_WRITEFUNC_PAUSE) {
-        gate->program_pauses = true;
+        gate->program_pauses = gate->has_paused = true;
     } else {
         gate->program_stopped = true;
         gate->stop_value = result;
@@ -280,6 +291,31 @@ static void take_line(struct gate *gate, char *line, size_t length)
         decide(gate);
 }
 
+/* Nearly every call: another line within a block, by itself, as libcurl brings them until it was paused. */
+static bool is_one_more_line(const struct gate *gate, size_t length)
+{
+    return gate->in_block && length > 2 && !gate->has_paused;
+}
+
+static bool program_hears_headers(const struct options *options)
+{
+    return options->header_function || options->header_data || options->header_in_body;
+}
+
+static size_t take_one_more_line(struct gate *gate, char *line, size_t length)
+{
+    if (gate->block_is_final)
+        headers_add(&gate->headers, line, length);
+    if (gate->mode == GATE_LIVE && kept_is_empty(&gate->kept) &&
+        !program_hears_headers(&gate->transfer->options)) {
+        gate->delivered = gate->delivered || gate->block_is_final;
+        return length;
+    }
+    gate->program_pauses = false;
+    take_piece(gate, PIECE_HEADER, line, length);
+    return answer(gate, STREAM_HEADERS, length);
+}
+
 void gate_drop_what_was_shown(struct gate *gate)
 {
     if (gate->mode == GATE_HOLDING && was_shown(gate))
@@ -292,6 +328,10 @@ size_t gate_on_header(char *data, size_t size, size_t count, void *userdata)
 {
     struct gate *gate = userdata;
     size_t length = size * count;
+    if (!gate->is_active)
+        return pass_header(gate->transfer, data, length);
+    if (is_one_more_line(gate, length))
+        return take_one_more_line(gate, data, length);
     size_t at = gate->had[STREAM_HEADERS] < length ? gate->had[STREAM_HEADERS] : length;
 
     gate->program_pauses = false;
@@ -308,6 +348,8 @@ size_t gate_on_body(char *data, size_t size, size_t count, void *userdata)
 {
     struct gate *gate = userdata;
     size_t length = size * count;
+    if (!gate->is_active)
+        return write_callback(&gate->transfer->options)(data, 1, length, gate->transfer->options.write_data);
     size_t at = gate->had[STREAM_BODY] < length ? gate->had[STREAM_BODY] : length;
 
     gate->program_pauses = false;

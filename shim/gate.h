@@ -18,6 +18,9 @@
  * gate takes them apart again, knows how many of them it has had, and goes on with the piece at
  * which the program paused.
  *
+ * Between two governed performs it passes on what comes, in case somebody drives the transfer who does
+ * not come through our hooks.
+ *
  * Runs inside libcurl's callbacks, on the thread that owns the handle.
  */
 #ifndef CURTSY_SHIM_GATE_H
@@ -43,6 +46,7 @@ enum gate_stream { STREAM_HEADERS, STREAM_BODY, STREAM_COUNT };
 struct gate {
     struct transfer *transfer;
     struct governor_request *request;
+    bool is_active;        /* a governed perform is under way */
     unsigned blocks_shown; /* header blocks, counted from an attempt's first, that the program has had */
 
     enum gate_mode mode;
@@ -62,6 +66,7 @@ struct gate {
     bool header_half_done;    /* of the piece at hand: written as body, not yet as header */
     bool delivered;           /* a byte of a final response has reached the program */
     bool program_pauses;      /* its callback paused the transfer */
+    bool has_paused;          /* in this attempt: pieces may come run together */
     bool program_stopped;     /* its callback ended the transfer */
     size_t stop_value;        /* what it returned */
 };

@@ -5,6 +5,9 @@
  */
 #include "shim/governed.h"
 
+#include "shim/report.h"
+#include "shim/waiting.h"
+
 #include "core/system/clock.h"
 
 #include <stdlib.h>
@@ -17,23 +20,12 @@ static bool is_up_to_date(const struct transfer *transfer, const struct governed
            strcmp(governed->method, method) == 0;
 }
 
-/* What is only observed has buckets of its own: trying out a quota must not hold up those who do not. */
-static void keep_to_ourselves(struct resolved_policy *resolved)
-{
-    static const char mark[] = " (observed)";
-    for (unsigned i = 0; i < resolved->bucket_count; i++) {
-        char *name = resolved->buckets[i].name;
-        size_t length = strlen(name);
-        size_t most = BUCKET_NAME_SIZE - sizeof mark;
-        strcpy(name + (length < most ? length : most), mark);
-    }
-}
-
 static void resolve(struct transfer *transfer, struct governed *governed, const char *method)
 {
     const struct runtime *runtime = governed->runtime;
     governed->resolved_for_changes = transfer->target_changes;
-    strcpy(governed->method, method);
+    if (method != governed->method)
+        strcpy(governed->method, method);
     governed->is_ours = target_of(transfer, &governed->target);
     if (!governed->is_ours)
         return;
@@ -44,32 +36,89 @@ static void resolve(struct transfer *transfer, struct governed *governed, const 
         .method = governed->method,
         .program = runtime->program,
     };
-    policy_resolve(runtime->config, &target, &governed->resolved);
-    struct policy *policy = &governed->resolved.values;
-    if (runtime->mode < policy->mode)
-        policy->mode = runtime->mode;
-    governed->is_ours = policy->mode != MODE_OFF;
-    if (policy->mode == MODE_OBSERVE)
-        keep_to_ourselves(&governed->resolved);
+    runtime_resolve(runtime, &target, &governed->resolved);
+    for (unsigned i = 0; i < governed->resolved.bucket_count; i++)
+        governed->bucket_keys[i] = segment_key(&runtime->segment, governed->resolved.buckets[i].name);
+    governed->is_ours = governed->resolved.values.mode != MODE_OFF;
+    report_policy(governed);
+}
+
+/* What was resolved was so by the other one. */
+static void take_runtime(struct governed *governed, const struct runtime *runtime)
+{
+    const struct runtime *before = governed->runtime;
+    governed->runtime = runtime;
+    governed->resolved_for_changes = 0;
+    free(governed->hop);
+    governed->hop = NULL;
+    runtime_release(before);
+}
+
+/* A record of a handle that is to be governed, or was once; its runtime is the present one. */
+static struct governed *up_to_date(struct transfer *transfer)
+{
+    struct governed *governed = transfer->governed;
+    if (governed && governed->runtime && runtime_is_current(governed->runtime))
+        return governed;
+    const struct runtime *runtime = runtime_hold();
+    if (!governed && runtime)
+        governed = transfer->governed = calloc(1, sizeof *governed);
+    if (governed)
+        take_runtime(governed, runtime);
+    else
+        runtime_release(runtime);
+    return runtime ? governed : NULL;
+}
+
+static bool is_switched_off(const struct runtime *runtime)
+{
+    return segment_mode(&runtime->segment, 0, NULL) == OPERATOR_OFF &&
+           segment_mode(&runtime->segment, clock_now_ns(), NULL) == OPERATOR_OFF;
 }
 
 struct governed *governed_of(struct transfer *transfer)
 {
-    struct governed *governed = transfer->governed;
-    if (!governed) {
-        const struct runtime *runtime = runtime_get();
-        if (!runtime)
-            return NULL;
-        governed = calloc(1, sizeof *governed);
-        if (!governed)
-            return NULL;
-        governed->runtime = runtime;
-        transfer->governed = governed;
-    }
+    struct governed *governed = up_to_date(transfer);
+    if (!governed || is_switched_off(governed->runtime))
+        return NULL;
     const char *method = transfer_method(transfer);
     if (!is_up_to_date(transfer, governed, method))
         resolve(transfer, governed, method);
     return governed->is_ours ? governed : NULL;
+}
+
+void governed_find_buckets(const struct governed *governed, struct bucket *buckets[POLICY_BUCKETS_MAX], int64_t now_ns)
+{
+    for (unsigned i = 0; i < governed->resolved.bucket_count; i++)
+        buckets[i] = runtime_bucket(governed->runtime, governed->bucket_keys[i], governed->resolved.buckets[i].name,
+                                    now_ns);
+}
+
+void governed_keep_up(struct transfer *transfer)
+{
+    struct governed *governed = transfer->governed;
+    struct bucket *buckets[POLICY_BUCKETS_MAX];
+    if (governed->request.ceiling == MODE_OFF || runtime_is_current(governed->runtime))
+        return;
+    const struct runtime *runtime = runtime_hold();
+    if (!runtime) {
+        governed->request.ceiling = MODE_OFF;
+        return;
+    }
+    if (runtime == governed->runtime) { /* another thread is making the new one */
+        runtime_release(runtime);
+        return;
+    }
+    int64_t now_ns = clock_now_ns();
+    const struct runtime *before = governed->runtime;
+    waiting_end(governed);
+    governed->runtime = runtime;
+    resolve(transfer, governed, governed->method);
+    governed_find_buckets(governed, buckets, now_ns);
+    governor_rebase(&governed->request, &runtime->governor, &governed->resolved, buckets, now_ns);
+    free(governed->hop);
+    governed->hop = NULL;
+    runtime_release(before);
 }
 
 bool governed_is_active(const struct transfer *transfer)
@@ -81,8 +130,9 @@ void governed_leave(struct transfer *transfer)
 {
     struct governed *governed = transfer->governed;
     governed->phase = PHASE_IDLE;
-    overrides_undo(transfer);
-    governor_end(&governed->request, clock_now_ns());
+    overrides_rest(transfer);
+    governor_end(&governed->request, governed->request.wait_began_ns ? clock_now_ns() : 0);
+    waiting_end(governed);
     gate_end(&governed->gate);
 }
 
@@ -96,11 +146,14 @@ void governed_free(struct governed *governed)
 {
     if (!governed)
         return;
-    if (governed->phase != PHASE_IDLE) /* left by longjmp */
+    if (governed->phase != PHASE_IDLE) { /* left by longjmp */
         governor_end(&governed->request, clock_now_ns());
+        waiting_end(governed);
+    }
     gate_end(&governed->gate);
     free(governed->hop);
     if (governed->blank)
         governed->gate.transfer->real->curl_easy_cleanup(governed->blank);
+    runtime_release(governed->runtime);
     free(governed);
 }

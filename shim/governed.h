@@ -25,12 +25,13 @@ enum perform_phase {
 };
 
 struct governed {
-    const struct runtime *runtime;
+    const struct runtime *runtime; /* held; NULL: nothing was governed when it was last asked for */
     struct target target;
     char method[METHOD_SIZE];      /* that the policy was resolved for */
     uint64_t resolved_for_changes; /* transfer->target_changes at that time; 0: never */
     bool is_ours;                  /* http or https, and its mode is not off */
     struct resolved_policy resolved;
+    uint64_t bucket_keys[POLICY_BUCKETS_MAX]; /* segment_key of its buckets' names */
 
     struct hop *hop; /* NULL until a redirect has left the host */
     struct governor_request request;
@@ -41,12 +42,20 @@ struct governed {
     bool reader_called;       /* in this attempt: the program's reader has given something away */
     bool paused;              /* by the program, while it waits: no attempt until it goes on */
     bool unattempted;         /* the last perform has not attempted anything (yet): getinfo tells of nothing */
+    bool is_elsewhere;        /* another host than the transfer's own has answered last (hop.c) */
     int64_t reported_wait_ns; /* when the wait began that was last told of */
+    unsigned waiter;          /* its ticket in the table of waiters (core/waiters.h); 0: none */
     CURL *blank;              /* a handle that has done nothing, for what getinfo tells then */
 };
 
 /* The transfer's governed part, up to date with its settings; NULL when it is not to be governed. */
 struct governed *governed_of(struct transfer *transfer);
+
+/* The buckets that it draws on, in the order of governed->resolved; NULL where there is no room. */
+void governed_find_buckets(const struct governed *governed, struct bucket *buckets[POLICY_BUCKETS_MAX], int64_t now_ns);
+
+/* While it waits: a new configuration or segment, or being switched off, is for it, too. */
+void governed_keep_up(struct transfer *transfer);
 
 /* Is a governed perform under way (or was it left by longjmp)?  Then the callbacks set are ours. */
 bool governed_is_active(const struct transfer *transfer);

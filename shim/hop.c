@@ -48,7 +48,7 @@ static void resolve(struct governed *governed, const struct target *target)
         .method = governed->method,
         .program = governed->runtime->program,
     };
-    policy_resolve(governed->runtime->config, &policy_target, &hop->resolved);
+    runtime_resolve(governed->runtime, &policy_target, &hop->resolved);
 }
 
 static struct bucket *bucket_there(struct governed *governed, const struct target *target)
@@ -63,7 +63,8 @@ static struct bucket *bucket_there(struct governed *governed, const struct targe
         return NULL;
     const struct policy_bucket *named = &resolved->buckets[resolved->bucket_count - 1];
     int64_t now_ns = clock_now_ns();
-    struct bucket *bucket = runtime_bucket(governed->runtime, named->name, now_ns);
+    uint64_t key = segment_key(&governed->runtime->segment, named->name);
+    struct bucket *bucket = runtime_bucket(governed->runtime, key, named->name, now_ns);
     if (bucket)
         bucket_ask_limits(bucket, &governed->runtime->governor.world, now_ns, &named->limits);
     return bucket;
@@ -74,13 +75,20 @@ bool hop_is_elsewhere(struct transfer *transfer, struct bucket **bucket)
     struct governed *governed = transfer->governed;
     struct target target;
     *bucket = NULL;
-    if (!has_left_home(transfer))
+    governed->is_elsewhere = false;
+    if (governed->gate.final_blocks < 2 || !has_left_home(transfer))
         return false;
     const char *url = effective_url(transfer);
     if (!url || !target_of_url(transfer->real, url, &target) || is_same_place(&target, &governed->target))
         return false;
+    governed->is_elsewhere = true;
     *bucket = bucket_there(governed, &target);
     return true;
+}
+
+const struct target *hop_answering(const struct governed *governed)
+{
+    return governed->is_elsewhere && governed->hop ? &governed->hop->target : &governed->target;
 }
 
 void hop_charge(struct transfer *transfer)

@@ -14,6 +14,9 @@
  * NULL where it is not governed. */
 bool hop_is_elsewhere(struct transfer *transfer, struct bucket **bucket);
 
+/* Who has answered last, as hop_is_elsewhere found it. */
+const struct target *hop_answering(const struct governed *governed);
+
 /* Counts one more request of this perform, to the host that is answering now. */
 void hop_charge(struct transfer *transfer);
 

@@ -19,6 +19,7 @@ static void take_response(struct transfer *transfer)
     real->curl_easy_setopt(handle, CURLOPT_WRITEDATA, &transfer->governed->gate);
     real->curl_easy_setopt(handle, CURLOPT_HEADERFUNCTION, gate_on_header);
     real->curl_easy_setopt(handle, CURLOPT_HEADERDATA, &transfer->governed->gate);
+    transfer->governed->overrides.response = true;
 }
 
 void overrides_set(struct transfer *transfer)
@@ -28,13 +29,15 @@ void overrides_set(struct transfer *transfer)
     const struct options *options = &transfer->options;
     CURL *handle = transfer_handle(transfer);
 
+    if (!overrides->response)
+        take_response(transfer);
     *overrides = (struct overrides){
+        .response = true,
         .header_in_body = options->header_in_body,
         .reader = body_has_reader_callback(transfer),
         .read_function = options->read_function,
         .read_data = options->read_data,
     };
-    take_response(transfer);
     if (overrides->header_in_body)
         real->curl_easy_setopt(handle, CURLOPT_HEADER, 0L);
     if (overrides->reader) {
@@ -44,9 +47,13 @@ void overrides_set(struct transfer *transfer)
 }
 
 /* The reader of the transfer under way stays: libcurl has taken it over already. */
-void overrides_set_after_reset(struct transfer *transfer)
+void overrides_after_reset(struct transfer *transfer)
 {
-    take_response(transfer);
+    if (!transfer->governed)
+        return;
+    transfer->governed->overrides.response = false;
+    if (governed_is_active(transfer))
+        take_response(transfer);
 }
 
 /* Never 0, which would mean no timeout at all. */
@@ -71,31 +78,41 @@ void overrides_for_repeat(struct transfer *transfer)
 
 bool overrides_include(const struct transfer *transfer, CURLoption option)
 {
+    const struct overrides *overrides = transfer->governed ? &transfer->governed->overrides : NULL;
+    if (!overrides)
+        return false;
     switch ((int)option) {
     case CURLOPT_WRITEFUNCTION:
     case CURLOPT_WRITEDATA:
     case CURLOPT_HEADERFUNCTION:
     case CURLOPT_HEADERDATA:
+        return overrides->response;
     case CURLOPT_HEADER:
-        return true;
+        return governed_is_active(transfer);
     case CURLOPT_READFUNCTION:
     case CURLOPT_READDATA:
-        return transfer->governed->overrides.reader;
+        return overrides->reader;
     default:
         return false;
     }
 }
 
-void overrides_undo_on_copy(const struct transfer *transfer, CURL *handle)
+static void undo_response(const struct transfer *transfer, CURL *handle)
+{
+    const struct real *real = transfer->real;
+    const struct options *options = &transfer->options;
+    real->curl_easy_setopt(handle, CURLOPT_WRITEFUNCTION, options->write_function);
+    real->curl_easy_setopt(handle, CURLOPT_WRITEDATA, options->write_data);
+    real->curl_easy_setopt(handle, CURLOPT_HEADERFUNCTION, options->header_function);
+    real->curl_easy_setopt(handle, CURLOPT_HEADERDATA, options->header_data);
+}
+
+static void undo_rest(const struct transfer *transfer, CURL *handle)
 {
     const struct overrides *overrides = &transfer->governed->overrides;
     const struct real *real = transfer->real;
     const struct options *options = &transfer->options;
 
-    real->curl_easy_setopt(handle, CURLOPT_WRITEFUNCTION, options->write_function);
-    real->curl_easy_setopt(handle, CURLOPT_WRITEDATA, options->write_data);
-    real->curl_easy_setopt(handle, CURLOPT_HEADERFUNCTION, options->header_function);
-    real->curl_easy_setopt(handle, CURLOPT_HEADERDATA, options->header_data);
     if (overrides->header_in_body || options->header_in_body)
         real->curl_easy_setopt(handle, CURLOPT_HEADER, (long)options->header_in_body);
     if (overrides->reader) {
@@ -108,8 +125,26 @@ void overrides_undo_on_copy(const struct transfer *transfer, CURL *handle)
         real->curl_easy_setopt(handle, CURLOPT_FRESH_CONNECT, (long)options->fresh_connect);
 }
 
+void overrides_rest(struct transfer *transfer)
+{
+    struct overrides *overrides = &transfer->governed->overrides;
+    undo_rest(transfer, transfer_handle(transfer));
+    *overrides = (struct overrides){.response = overrides->response};
+}
+
+void overrides_undo_on_copy(const struct transfer *transfer, CURL *copy)
+{
+    if (!transfer->governed)
+        return;
+    if (transfer->governed->overrides.response)
+        undo_response(transfer, copy);
+    undo_rest(transfer, copy);
+}
+
 void overrides_undo(struct transfer *transfer)
 {
+    if (!transfer->governed)
+        return;
     overrides_undo_on_copy(transfer, transfer_handle(transfer));
-    transfer->governed->overrides = (struct overrides){.reader = false};
+    transfer->governed->overrides = (struct overrides){.response = false};
 }

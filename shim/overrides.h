@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Overrides: the few options that are ours on a handle while a governed perform is under way, and
- * putting the program's own back.  What the program sets meanwhile is noted in its record, in force
- * through our callbacks at once, and is what is put back.
+ * Overrides: the few options that are ours on a handle, and putting the program's own back.  What the
+ * program sets meanwhile is noted in its record, in force through our callbacks at once, and is what
+ * is put back.
+ *
+ * The callbacks of the response stay ours from one governed perform to the next, since setting eight
+ * options for each request costs more than all the rest; between two of them they pass everything on
+ * (gate.c).  The program's own are put back where the handle goes to where Curtsy does not: a transfer that
+ * is not governed, a multi handle, a copy, its end.  The others are ours only during a perform.
  */
 #ifndef CURTSY_SHIM_OVERRIDES_H
 #define CURTSY_SHIM_OVERRIDES_H
@@ -10,6 +15,7 @@
 #include "shim/transfer.h"
 
 struct overrides {
+    bool response;       /* the callbacks of the response are ours */
     bool header_in_body; /* CURLOPT_HEADER was taken over */
     bool reader;         /* the read callback is ours, and these are what it passes on to: */
     curl_read_callback read_function;
@@ -21,8 +27,8 @@ struct overrides {
 /* At the start of a perform. */
 void overrides_set(struct transfer *transfer);
 
-/* The program has called curl_easy_reset in the middle of one. */
-void overrides_set_after_reset(struct transfer *transfer);
+/* The program has called curl_easy_reset: in the middle of a perform, or not. */
+void overrides_after_reset(struct transfer *transfer);
 
 /* The program's own timeout is one for the whole transfer: an attempt gets what is left of it. */
 void overrides_limit_time(struct transfer *transfer, int64_t left_ms);
@@ -33,7 +39,11 @@ void overrides_for_repeat(struct transfer *transfer);
 /* Is this option ours now, so that the program's setting of it is noted and not forwarded? */
 bool overrides_include(const struct transfer *transfer, CURLoption option);
 
-/* The program's own options again: on its handle, or on a copy of it that was made meanwhile. */
+/* The perform is over: what is ours only during one is the program's again. */
+void overrides_rest(struct transfer *transfer);
+
+/* All of the program's own options again: on its handle, or on a copy of it that was made meanwhile.
+ * A transfer that was never governed is allowed. */
 void overrides_undo(struct transfer *transfer);
 void overrides_undo_on_copy(const struct transfer *transfer, CURL *copy);
 

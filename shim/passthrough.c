@@ -11,12 +11,13 @@
 #include <stdarg.h>
 
 #define REAL_OF_EASY(easy) transfer_real(easy, __builtin_return_address(0))
-#define REAL_OF_CALLER real_of_caller(__builtin_return_address(0))
+#define REAL_OF_CALLER real_of_site(&usual_site, __builtin_return_address(0))
 #define NONE_RUNNING(pointer) ((pointer) ? (void)(*(pointer) = 0) : (void)0)
 
 #define PASS(returns, name, parameters, arguments, whose, failure)                                                     \
     EXPORTED returns name parameters                                                                                   \
     {                                                                                                                  \
+        static struct call_site usual_site __attribute__((unused));                                                    \
         const struct real *real = whose;                                                                               \
         if (!real || !real->name)                                                                                      \
             return failure;                                                                                            \
@@ -30,6 +31,7 @@ _Static_assert(sizeof(void *) == 8 && sizeof(long) == 8 && sizeof(curl_off_t) ==
 
 EXPORTED CURLMcode curl_multi_setopt(CURLM *multi, CURLMoption option, ...)
 {
+    static struct call_site usual_site;
     const struct real *real = REAL_OF_CALLER;
     va_list arguments;
     va_start(arguments, option);

@@ -18,6 +18,7 @@
 #include "shim/report.h"
 #include "shim/transfer.h"
 #include "shim/wait.h"
+#include "shim/waiting.h"
 
 #include "core/system/clock.h"
 
@@ -57,12 +58,9 @@ static struct request_traits traits_of(const struct transfer *transfer)
     return traits;
 }
 
-static void begin_request(struct transfer *transfer, int64_t now_ns)
+static void begin_request(struct transfer *transfer, struct bucket *const *buckets, int64_t now_ns)
 {
     struct governed *governed = transfer->governed;
-    struct bucket *buckets[POLICY_BUCKETS_MAX];
-    for (unsigned i = 0; i < governed->resolved.bucket_count; i++)
-        buckets[i] = runtime_bucket(governed->runtime, governed->resolved.buckets[i].name, now_ns);
     struct request_traits traits = traits_of(transfer);
     governor_begin(&governed->request, &governed->runtime->governor, &governed->resolved, buckets, &traits,
                    transfer->options.timeout_ms * NS_PER_MS, now_ns);
@@ -70,6 +68,7 @@ static void begin_request(struct transfer *transfer, int64_t now_ns)
     governed->began_with_changes = transfer->request_changes;
     governed->unattempted = true;
     governed->paused = false;
+    governed->is_elsewhere = false;
     if (transfer->options.error_buffer)
         transfer->options.error_buffer[0] = '\0';
 }
@@ -94,9 +93,9 @@ static struct governor_step decide(struct transfer *transfer, CURLcode code)
         return gate->decision;
     }
     int64_t now_ns = clock_now_ns();
-    bool sent = failure_request_was_sent(transfer);
     /* Older libcurls stop at the status line when CURLOPT_FAILONERROR is set: what there is counts. */
     bool has_response = gate->status && (gate->block_complete || code == CURLE_HTTP_RETURNED_ERROR);
+    bool sent = has_response || failure_request_was_sent(transfer);
     /* A response that was not held because it could not be retried anyway is not "delivered": why it
      * cannot be retried is for the governor to say. */
     struct bucket *speaker = NULL;
@@ -190,15 +189,15 @@ static CURLcode refuse_unattempted(struct transfer *transfer, const struct gover
     return CURLE_OPERATION_TIMEDOUT;
 }
 
-static CURLcode attempt(struct transfer *transfer)
+static CURLcode attempt(struct transfer *transfer, int64_t now_ns)
 {
     struct governed *governed = transfer->governed;
-    int64_t now_ns = clock_now_ns();
     if (governed->request.attempts)
         overrides_for_repeat(transfer);
     limit_attempt(transfer, now_ns);
     gate_begin_attempt(&governed->gate);
     governed->reader_called = false;
+    governed->is_elsewhere = false;
     governed->unattempted = false;
     governor_sent(&governed->request, now_ns);
     governed->phase = PHASE_ATTEMPTING;
@@ -223,20 +222,26 @@ static CURLcode perform_governed(struct transfer *transfer)
         CURLcode waited = wait_for_program(transfer, &governed->paused);
         if (waited != CURLE_OK)
             return waited;
-        struct governor_step step = governor_admit(request, clock_now_ns());
+        int64_t now_ns = clock_now_ns();
+        struct governor_step step = governor_admit(request, now_ns);
         if (step.action == GOVERNOR_WAIT) {
+            waiting_note(governed, &step);
             report_wait(governed, &step);
             if (!wait_slice(transfer, step.until_ns))
                 return end_by_callback(transfer);
+            runtime_look();
+            governed_keep_up(transfer);
             continue;
         }
+        waiting_end(governed);
         if (step.action == GOVERNOR_REFUSE) {
             report_giving_up(governed, &step);
             return request->attempts ? deliver_kept(transfer, code) : refuse_unattempted(transfer, &step);
         }
+        report_would(governed, &step);
         if (request->attempts && request_was_changed(transfer))
             return deliver_kept(transfer, code);
-        code = attempt(transfer);
+        code = attempt(transfer, now_ns);
         step = decide(transfer, code);
         report_outcome(governed, &step, code);
         if (step.cause == CAUSE_ABORTED)
@@ -255,6 +260,15 @@ static CURLcode refuse_recursion(const struct transfer *transfer)
     return end_with(transfer, CURLE_FAILED_INIT, "easy handle already used in multi handle");
 }
 
+static CURLcode perform_freely(struct transfer *transfer)
+{
+    if (transfer->governed) {
+        transfer->governed->unattempted = false;
+        overrides_undo(transfer);
+    }
+    return transfer->real->curl_easy_perform(transfer_handle(transfer));
+}
+
 EXPORTED CURLcode curl_easy_perform(CURL *handle)
 {
     struct transfer *transfer = transfer_find(handle);
@@ -265,12 +279,14 @@ EXPORTED CURLcode curl_easy_perform(CURL *handle)
     if (governed_is_active(transfer))
         return refuse_recursion(transfer);
     struct governed *governed = governed_of(transfer);
-    if (!governed) {
-        if (transfer->governed)
-            transfer->governed->unattempted = false;
-        return transfer->real->curl_easy_perform(handle);
-    }
-    begin_request(transfer, clock_now_ns());
+    if (!governed)
+        return perform_freely(transfer);
+    struct bucket *buckets[POLICY_BUCKETS_MAX];
+    int64_t now_ns = clock_now_ns();
+    governed_find_buckets(governed, buckets, now_ns);
+    if (buckets[0] && bucket_mode(buckets[0], now_ns) == OPERATOR_OFF)
+        return perform_freely(transfer);
+    begin_request(transfer, buckets, now_ns);
     overrides_set(transfer);
     governed->phase = PHASE_WAITING;
     CURLcode code = perform_governed(transfer);

@@ -46,12 +46,7 @@ static _Atomic(struct caller *) newest_caller;
 #define CALL_SITES 1024 /* a power of two */
 #define SITE_PROBES 8
 
-/* The address is claimed first and never changes; the answer follows, and never changes either. */
-struct site {
-    _Atomic(const void *) address;
-    _Atomic(const struct real *) real;
-};
-static struct site sites[CALL_SITES];
+static struct call_site sites[CALL_SITES];
 
 /* ------------------------------------------------------------ looking up ---- */
 
@@ -267,17 +262,36 @@ static size_t place_of(const void *address)
     return number ^ number >> 9;
 }
 
+/* The address is claimed first and never changes; the answer follows.  True unless it is another's. */
+static bool settle(struct call_site *site, const void *address, const struct real *real)
+{
+    const void *expected = NULL;
+    if (atomic_compare_exchange_strong_explicit(&site->address, &expected, address, memory_order_relaxed,
+                                                memory_order_relaxed))
+        atomic_store_explicit(&site->real, real, memory_order_release);
+    return !expected || expected == address;
+}
+
 static void remember(const void *address, const struct real *real)
 {
-    for (size_t i = 0; i < SITE_PROBES; i++) {
-        struct site *site = &sites[(place_of(address) + i) % CALL_SITES];
-        const void *expected = NULL;
-        if (atomic_compare_exchange_strong_explicit(&site->address, &expected, address, memory_order_relaxed,
-                                                    memory_order_relaxed))
-            atomic_store_explicit(&site->real, real, memory_order_release);
-        if (!expected || expected == address)
+    for (size_t i = 0; i < SITE_PROBES; i++)
+        if (settle(&sites[(place_of(address) + i) % CALL_SITES], address, real))
             return;
+}
+
+/* What was remembered for that place, or NULL. */
+static const struct real *recall(const void *address)
+{
+    size_t place = place_of(address);
+    for (size_t i = 0; i < SITE_PROBES; i++) {
+        struct call_site *site = &sites[(place + i) % CALL_SITES];
+        const void *known = atomic_load_explicit(&site->address, memory_order_relaxed);
+        if (known == address)
+            return atomic_load_explicit(&site->real, memory_order_acquire);
+        if (!known)
+            break;
     }
+    return NULL;
 }
 
 static const struct caller *caller_at(const void *address)
@@ -297,19 +311,17 @@ static __attribute__((noinline)) const struct real *real_of_new_site(const void 
 
 const struct real *real_of_caller(const void *return_address)
 {
-    size_t place = place_of(return_address);
-    for (size_t i = 0; i < SITE_PROBES; i++) {
-        struct site *site = &sites[(place + i) % CALL_SITES];
-        const void *known = atomic_load_explicit(&site->address, memory_order_relaxed);
-        if (known == return_address) {
-            const struct real *real = atomic_load_explicit(&site->real, memory_order_acquire);
-            if (real)
-                return real;
-        }
-        if (!known)
-            break;
-    }
-    return real_of_new_site(return_address);
+    const struct real *real = recall(return_address);
+    return real ? real : real_of_new_site(return_address);
+}
+
+/* The first place that stays becomes the usual one. */
+const struct real *real_of_another_site(struct call_site *usual, const void *return_address)
+{
+    const struct real *real = real_of_caller(return_address);
+    if (!atomic_load_explicit(&usual->address, memory_order_relaxed) && recall(return_address))
+        settle(usual, return_address, real);
+    return real;
 }
 
 bool real_caller_is_libcurl(const void *return_address)

@@ -15,6 +15,7 @@
 
 #include "shim/libcurl.h"
 
+#include <stdatomic.h>
 #include <stdbool.h>
 
 /* The functions of one libcurl, with what other interposers put before them.  One that this libcurl
@@ -30,6 +31,22 @@ struct real {
 /* The libcurl that the code at `return_address` would have called; NULL if there is none in this
  * process (then the call fails softly, as if libcurl could not initialise). */
 const struct real *real_of_caller(const void *return_address);
+
+/* The same for a hook that is called from one place most of the time (libcurl's own perform calls the
+ * multi functions over and over): that place is kept in a static variable of the hook. */
+struct call_site {
+    _Atomic(const void *) address;
+    _Atomic(const struct real *) real; /* set last; neither changes again */
+};
+const struct real *real_of_another_site(struct call_site *usual, const void *return_address);
+
+static inline const struct real *real_of_site(struct call_site *usual, const void *return_address)
+{
+    const struct real *real = atomic_load_explicit(&usual->real, memory_order_acquire);
+    if (real && atomic_load_explicit(&usual->address, memory_order_relaxed) == return_address)
+        return real;
+    return real_of_another_site(usual, return_address);
+}
 
 /* Is that code a libcurl itself, or another Curtsy?  Their calls are not the program's. */
 bool real_caller_is_libcurl(const void *return_address);

@@ -4,11 +4,17 @@
  */
 #include "shim/report.h"
 
+#include "shim/hop.h"
+
+#include "core/events.h"
 #include "core/system/clock.h"
 #include "core/system/log_sink.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 #define REPORT_SPACING_NS NS_PER_SECOND
 #define LONG_WAIT_NS NS_PER_SECOND
@@ -19,7 +25,7 @@ struct pacer {
     _Atomic unsigned left_out;
 };
 
-static struct pacer wait_pacer, refusal_pacer, giveup_pacer;
+static struct pacer wait_pacer, refusal_pacer, giveup_pacer, would_pacer;
 
 static bool may_say(struct pacer *pacer, int64_t now_ns, unsigned *left_out)
 {
@@ -40,15 +46,24 @@ static int64_t rounded(int64_t wait_ns)
     return wait_ns > 0 ? (wait_ns + unit_ns / 2) / unit_ns * unit_ns : 0;
 }
 
+#define ENDPOINT_SIZE 512
+#define BOUND_SIZE (BUCKET_NAME_SIZE + 96)
+
+static void write_endpoint(const struct governed *governed, char *endpoint, size_t size)
+{
+    const struct target *target = hop_answering(governed);
+    log_endpoint(governed->method, target->host, target->path, endpoint, size);
+}
+
 static void say(const struct governed *governed, struct pacer *pacer, struct log_record *record, const char *why)
 {
-    char endpoint[512];
+    char endpoint[ENDPOINT_SIZE];
     char message[256] = "";
     unsigned left_out = 0;
     int64_t now_ns = clock_now_ns();
     if (!log_sink_wants(record->level) || !may_say(pacer, now_ns, &left_out))
         return;
-    log_endpoint(governed->method, governed->target.host, governed->target.path, endpoint, sizeof endpoint);
+    write_endpoint(governed, endpoint, sizeof endpoint);
     record->endpoint = endpoint;
     record->wait_ns = rounded(record->wait_ns);
     if (left_out)
@@ -59,25 +74,186 @@ static void say(const struct governed *governed, struct pacer *pacer, struct log
     log_sink_write(record);
 }
 
+/* On record whether anything is printed or not. */
+static void add_event(const struct governed *governed, enum event_kind kind, int status, enum cause cause,
+                      int64_t wait_ns)
+{
+    struct timespec now;
+    struct event event = {
+        .kind = kind,
+        .cause = cause,
+        .status = status,
+        .attempt = governed->request.attempts,
+        .wait_ns = wait_ns > 0 ? wait_ns : 0,
+        .pid = (int)getpid(),
+    };
+    clock_gettime(CLOCK_REALTIME, &now);
+    event.time_ms = (int64_t)now.tv_sec * 1000 + now.tv_nsec / NS_PER_MS;
+    snprintf(event.program, sizeof event.program, "%s", governed->runtime->program);
+    write_endpoint(governed, event.endpoint, sizeof event.endpoint);
+    events_add(&governed->runtime->segment, &event);
+}
+
+/* ----------------------------------------------------------------- what is in force ---- */
+
+struct writer {
+    char *text;
+    size_t size, used;
+};
+
+__attribute__((format(printf, 2, 3))) static void add(struct writer *writer, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    int length = vsnprintf(writer->text + writer->used, writer->size - writer->used, format, arguments);
+    va_end(arguments);
+    writer->used += length > 0 ? (size_t)length : 0;
+    if (writer->used >= writer->size)
+        writer->used = writer->size - 1;
+}
+
+static void add_values(struct writer *writer, const struct policy *policy)
+{
+    struct policy defaults;
+    char value[256], usual[256];
+    policy_defaults(&defaults);
+    for (unsigned i = 0; i < POLICY_KEY_COUNT; i++) {
+        const struct key *key = &policy_keys[i];
+        keys_format_value(key, (const char *)policy + key->offset, value, sizeof value);
+        keys_format_value(key, (const char *)&defaults + key->offset, usual, sizeof usual);
+        if (strcmp(value, usual) != 0)
+            add(writer, "%s %s=%s", writer->text[writer->used - 1] == ';' ? "" : ",", key->name, value);
+    }
+}
+
+void report_policy(const struct governed *governed)
+{
+    char text[LOG_LINE_SIZE];
+    char endpoint[ENDPOINT_SIZE];
+    struct writer writer = {.text = text, .size = sizeof text};
+    const struct resolved_policy *resolved = &governed->resolved;
+    if (!log_sink_wants(LOG_DEBUG))
+        return;
+    add(&writer, "policy: sections");
+    for (unsigned i = 0; i < resolved->section_count; i++)
+        add(&writer, " [%s]", resolved->sections[i]->name);
+    add(&writer, "; buckets");
+    for (unsigned i = 0; i < resolved->bucket_count; i++)
+        add(&writer, "%s %s", i ? "," : "", resolved->buckets[i].name);
+    add(&writer, ";");
+    add_values(&writer, &resolved->values);
+    log_endpoint(governed->method, governed->target.host, governed->target.path, endpoint, sizeof endpoint);
+    struct log_record record = {.level = LOG_DEBUG, .event = LOG_NOTICE, .endpoint = endpoint, .message = text};
+    log_sink_write(&record);
+}
+
+/* ------------------------------------------------------------------------- waiting ---- */
+
+/* When the next request could go by one limit alone, in seconds from now. */
+static double wait_by(const struct bucket_state *state, unsigned i)
+{
+    double rate = limit_rate_per_second(&state->limits.item[i]);
+    return rate > 0 ? (1 - state->tokens[i]) / rate : 0;
+}
+
+/* The bucket that lets it go last, and the limit there that does. */
+static void write_bound(const struct governed *governed, char bound[BOUND_SIZE])
+{
+    const struct places *places = &governed->request.places;
+    struct bucket_state state = {0}, tightest = {0};
+    unsigned limit = 0;
+    char rate[64];
+    int64_t now_ns = clock_now_ns();
+    bound[0] = '\0';
+    for (unsigned i = 0; i < places->count; i++) {
+        bucket_read_state(places->bucket[i], now_ns, &state);
+        if (i == 0 || state.next_ns > tightest.next_ns)
+            tightest = state;
+    }
+    if (tightest.block != BLOCK_NONE || tightest.limits.count == 0) {
+        snprintf(bound, BOUND_SIZE, "%s", tightest.name);
+        return;
+    }
+    for (unsigned i = 1; i < tightest.limits.count; i++)
+        if (wait_by(&tightest, i) > wait_by(&tightest, limit))
+            limit = i;
+    const struct limit *by = &tightest.limits.item[limit];
+    uint64_t count = (uint64_t)(limit_rate_per_second(by) * (double)by->window_ns / (double)NS_PER_SECOND + 0.5);
+    units_format_rate(rate, sizeof rate, (struct rate){by->published ? by->published : count ? count : 1, by->window_ns});
+    snprintf(bound, BOUND_SIZE, "%s %s of %s", by->published ? "quota" : "rate", rate, tightest.name);
+}
+
 void report_wait(struct governed *governed, const struct governor_step *step)
 {
     const struct governor_request *request = &governed->request;
+    char bound[BOUND_SIZE];
     if (governed->reported_wait_ns == request->wait_began_ns || step->until_ns - request->wait_began_ns < LONG_WAIT_NS)
         return;
     governed->reported_wait_ns = request->wait_began_ns;
+    if (!log_sink_wants(LOG_INFO))
+        return;
+    write_bound(governed, bound);
     struct log_record record = {
         .level = LOG_INFO,
         .event = LOG_WAITING,
         .cause = step->cause,
         .wait_ns = step->until_ns - request->wait_began_ns,
+        .bound = bound,
     };
     say(governed, &wait_pacer, &record, NULL);
 }
 
-static bool is_give_up(enum cause cause)
+void report_would(const struct governed *governed, const struct governor_step *step)
 {
-    return cause == CAUSE_MAX_ATTEMPTS || cause == CAUSE_TOTAL_BUDGET || cause == CAUSE_APP_TIMEOUT ||
-           cause == CAUSE_RETRY_BUDGET || cause == CAUSE_MAX_WAIT;
+    char bound[BOUND_SIZE];
+    if (step->would_wait_ns == 0)
+        return;
+    add_event(governed, EVENT_WOULD_WAIT, 0, step->cause, step->would_wait_ns);
+    if (!log_sink_wants(LOG_INFO))
+        return;
+    write_bound(governed, bound);
+    struct log_record record = {
+        .level = LOG_INFO,
+        .event = LOG_WOULD_WAIT,
+        .cause = step->cause,
+        .wait_ns = step->would_wait_ns,
+        .bound = bound,
+    };
+    say(governed, &would_pacer, &record, NULL);
+}
+
+/* ------------------------------------------------------------------------ outcomes ---- */
+
+static bool is_give_up(const struct governor_step *step)
+{
+    enum cause cause = step->cause;
+    return step->action == GOVERNOR_DELIVER &&
+           (cause == CAUSE_MAX_ATTEMPTS || cause == CAUSE_TOTAL_BUDGET || cause == CAUSE_APP_TIMEOUT ||
+            cause == CAUSE_RETRY_BUDGET || cause == CAUSE_MAX_WAIT);
+}
+
+static void add_outcome_events(const struct governed *governed, const struct governor_step *step, int64_t wait_ns)
+{
+    const struct governor_request *request = &governed->request;
+    int status = governed->gate.status;
+    if (request->was_refused)
+        add_event(governed, EVENT_REFUSED, status, step->cause, wait_ns);
+    if (request->stopped_ns)
+        add_event(governed, EVENT_BLOCKED, status, request->was_refused ? CAUSE_BLOCK : CAUSE_QUOTA_FIELDS,
+                  request->stopped_ns);
+    if (step->action == GOVERNOR_DELIVER && step->would_wait_ns)
+        add_event(governed, EVENT_WOULD_RETRY, status, step->cause, step->would_wait_ns);
+    else if (is_give_up(step))
+        add_event(governed, EVENT_GAVE_UP, status, step->cause, 0);
+}
+
+static enum log_event event_of(const struct governed *governed, const struct governor_step *step, CURLcode code)
+{
+    if (step->action == GOVERNOR_DELIVER && step->would_wait_ns)
+        return LOG_WOULD_RETRY;
+    if (governed->gate.status == 0 && code != CURLE_OK)
+        return LOG_NOTICE;
+    return is_give_up(step) ? LOG_GAVE_UP : LOG_REFUSED;
 }
 
 /* The program gets what the server said, as it would without us: nobody is told unless asked. */
@@ -85,9 +261,12 @@ void report_outcome(const struct governed *governed, const struct governor_step 
 {
     const struct governor_request *request = &governed->request;
     int status = governed->gate.status;
-    bool gave_up = step->action == GOVERNOR_DELIVER && is_give_up(step->cause);
     bool is_failure = status == 0 && code != CURLE_OK;
     bool is_nothing = step->action != GOVERNOR_RETRY && step->cause == CAUSE_NONE && status != 429;
+    if (is_nothing && !is_failure && !request->was_refused && !request->stopped_ns)
+        return;
+    int64_t wait_ns = step->action == GOVERNOR_RETRY ? request->not_before_ns - clock_now_ns() : step->would_wait_ns;
+    add_outcome_events(governed, step, wait_ns);
     if (is_nothing && !is_failure)
         return;
     char why[96];
@@ -96,15 +275,13 @@ void report_outcome(const struct governed *governed, const struct governor_step 
                  request->why ? request->why : "");
     struct log_record record = {
         .level = is_nothing ? LOG_DEBUG : LOG_INFO,
-        .event = is_failure ? LOG_NOTICE
-                 : gave_up  ? LOG_GAVE_UP
-                            : LOG_REFUSED,
+        .event = event_of(governed, step, code),
         .status = status,
         .attempt = request->attempts,
         .cause = step->cause,
-        .wait_ns = step->action == GOVERNOR_RETRY ? request->not_before_ns - clock_now_ns() : 0,
+        .wait_ns = wait_ns,
     };
-    say(governed, gave_up ? &giveup_pacer : &refusal_pacer, &record,
+    say(governed, is_give_up(step) ? &giveup_pacer : &refusal_pacer, &record,
         status == 0 ? why : (step->action == GOVERNOR_RETRY ? NULL : request->why));
 }
 
@@ -112,13 +289,19 @@ void report_outcome(const struct governed *governed, const struct governor_step 
 void report_giving_up(const struct governed *governed, const struct governor_step *step)
 {
     unsigned attempts = governed->request.attempts;
+    int status = attempts ? governed->gate.status : 0;
+    char bound[BOUND_SIZE];
+    int64_t wait_ns = step->until_ns == TIME_NEVER ? 0 : step->until_ns - clock_now_ns();
+    add_event(governed, EVENT_GAVE_UP, status, step->cause, wait_ns);
+    write_bound(governed, bound);
     struct log_record record = {
         .level = attempts ? LOG_INFO : LOG_WARN,
         .event = LOG_GAVE_UP,
-        .status = attempts ? governed->gate.status : 0,
+        .status = status,
         .attempt = attempts,
         .cause = step->cause,
-        .wait_ns = step->until_ns == TIME_NEVER ? 0 : step->until_ns - clock_now_ns(),
+        .wait_ns = wait_ns,
+        .bound = attempts ? NULL : bound,
     };
     say(governed, &giveup_pacer, &record, attempts ? NULL : "not sent");
 }

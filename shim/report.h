@@ -1,18 +1,28 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Report: what is said about a governed transfer, in the log and in the program's error buffer.
- * Nothing is formatted unless it will be written.  At most one line a second of each kind; what
- * was left out is counted in the next one.  Thread-safe.
+ * Report: what is said about a governed transfer: in the log, in the ring of events that all
+ * processes share (core/events.h), and in the program's error buffer.
+ *
+ * An event is added for each refusal, block and give-up, and for what `observe` would have done.  A
+ * line is formatted only if it will be written, and at most one a second of each kind; what was left
+ * out is counted in the next one.  Thread-safe.
  */
 #ifndef CURTSY_SHIM_REPORT_H
 #define CURTSY_SHIM_REPORT_H
 
 #include "shim/governed.h"
 
-/* A wait goes on: said once for each that is longer than a second (info). */
+/* What was found to be in force for it: the sections, the buckets, the values that are not the
+ * defaults (debug). */
+void report_policy(const struct governed *governed);
+
+/* A wait goes on: said once for each that is longer than a second, with what bound (info). */
 void report_wait(struct governed *governed, const struct governor_step *step);
 
-/* An attempt's outcome: a line for each refusal and each last attempt (info). */
+/* What observe would have done, before an attempt (info). */
+void report_would(const struct governed *governed, const struct governor_step *step);
+
+/* An attempt's outcome: each refusal, each last attempt (info). */
 void report_outcome(const struct governed *governed, const struct governor_step *step, CURLcode code);
 
 /* No further attempt (info), or none at all (warn). */

@@ -1,116 +1,291 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Setting up, and failing open at each step: no configuration file is the built-in defaults, a bad
- * value inherits, no shared memory is a budget of this process' own.  One line a process at most
- * tells of it.
+ * Snapshots: making them, holding them, and giving back those that nobody holds.
+ *
+ * Taking hold of the present one must not meet its end, and must not take a lock: a child that is
+ * forked at that moment would find it locked for ever.  So whoever takes hold counts himself in
+ * `readers` while he is between reading `present` and counting himself in the snapshot.  A snapshot
+ * is freed only by the thread that makes a new one, and only after it is not the present one, when
+ * `readers` was seen at 0 since, and nobody counts in it: then nobody holds it and nobody can come to.
+ * One that is still held stays on the list of old ones until the next time.
  */
 #include "shim/runtime.h"
 
 #include "shim/real.h"
+#include "shim/runtime_parts.h"
 
 #include "core/system/clock.h"
-#include "core/system/config_files.h"
 #include "core/system/log_sink.h"
-#include "core/system/mapping.h"
 #include "core/system/process.h"
 
 #include <errno.h>
 #include <pthread.h>
-#include <stdio.h>
+#include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
-#include <strings.h>
+#include <unistd.h>
 
-static struct environment environment;
-static struct runtime runtime;
-static pthread_once_t environment_once = PTHREAD_ONCE_INIT;
-static pthread_once_t runtime_once = PTHREAD_ONCE_INIT;
-static pthread_once_t overflow_once = PTHREAD_ONCE_INIT;
+/* `curtsy ps` looks for this in the file. */
+__attribute__((used)) static const char version_mark[] = "curtsy-version=" CURTSY_VERSION;
 
-static void read_environment(void)
+#define OFF_FILE "/etc/curtsy/off"
+#define LOOK_SPACING_NS NS_PER_SECOND
+
+struct snapshot {
+    struct runtime runtime; /* first: holders have a pointer to it */
+    struct policy_part *policy;
+    struct memory_part *memory;
+    struct snapshot *older; /* of those that are not the present one any more */
+    _Atomic unsigned holders;
+};
+
+static _Atomic(struct snapshot *) present; /* NULL: nothing is governed */
+static struct snapshot *old;
+static _Atomic unsigned readers;
+static atomic_flag making = ATOMIC_FLAG_INIT; /* a thread is making a new one */
+
+static _Atomic bool may_have_changed; /* in a forked child: it may be somebody else's process by now */
+static _Atomic bool switched_off;     /* by the file */
+static _Atomic int64_t looked_ns;
+
+static enum mode mode = MODE_ENFORCE;
+static char program[64];
+
+/* ------------------------------------------------------------------ making one ---- */
+
+static void free_unheld(void)
 {
-    environment_read(&environment);
-}
-
-/* The first fault is told; `curtsy check` tells all of them. */
-static void keep_first_error(void *context, const struct diagnostic *diagnostic)
-{
-    char *message = context;
-    if (diagnostic->severity != SEVERITY_ERROR || message[0])
-        return;
-    if (diagnostic->line)
-        snprintf(message, LOG_LINE_SIZE / 2, "%s:%u: %s", diagnostic->file, diagnostic->line, diagnostic->message);
-    else
-        snprintf(message, LOG_LINE_SIZE / 2, "%s: %s", diagnostic->file, diagnostic->message);
-}
-
-/* A choice from the environment over one from the configuration. */
-static void override(const char *variable, const struct key *key, const char *text, void *value, char *fault)
-{
-    const char *expected = text && text[0] ? keys_parse_value(key, text, value) : NULL;
-    if (expected && !fault[0])
-        snprintf(fault, LOG_LINE_SIZE / 2, "%s = %s: expected %s", variable, text, expected);
-}
-
-static void open_log(const struct settings *settings, char *fault)
-{
-    enum log_level level = settings->log;
-    enum log_format format = settings->log_format;
-    override("CURTSY_LOG", &curtsy_keys[CURTSY_KEY_log], environment.log, &level, fault);
-    override("CURTSY_LOG_FORMAT", &curtsy_keys[CURTSY_KEY_log_format], environment.log_format, &format, fault);
-    const char *file = environment.log_file && environment.log_file[0] ? environment.log_file : settings->log_file;
-    log_sink_open(level, format, file, runtime.program);
-}
-
-static void attach_segment(const struct settings *settings)
-{
-    static struct mapping mapping;
-    char name[256];
-    char error[256];
-    if (environment.segment && environment.segment[0])
-        snprintf(name, sizeof name, "%s", environment.segment);
-    else if (settings->segment)
-        snprintf(name, sizeof name, "%s", settings->segment);
-    else
-        mapping_default_name(name, sizeof name);
-    if (!mapping_attach(&mapping, &runtime.segment, name, settings->segment_size, MAPPING_PRIVATE_PERMISSIONS, MAPPING_CREATE, error, sizeof error))
-        runtime.segment.header = NULL;
-    if (error[0]) {
-        char message[512];
-        snprintf(message, sizeof message, "no shared budget, this process keeps its own: %s", error);
-        log_sink_fail_open(message);
+    for (struct snapshot **at = &old; *at;) {
+        struct snapshot *snapshot = *at;
+        if (atomic_load(&readers) || atomic_load(&snapshot->holders)) {
+            at = &snapshot->older;
+            continue;
+        }
+        *at = snapshot->older;
+        policy_part_drop(snapshot->policy);
+        memory_part_drop(snapshot->memory);
+        free(snapshot);
     }
 }
 
-static void make_runtime(void)
+/* Made of these parts, and the present one from now on. */
+static bool present_new(struct policy_part *policy, struct memory_part *memory, uint64_t generation)
+{
+    struct snapshot *snapshot = calloc(1, sizeof *snapshot);
+    if (!snapshot)
+        return false;
+    snapshot->policy = policy;
+    snapshot->memory = memory;
+    policy->users++;
+    memory->users++;
+    struct runtime *runtime = &snapshot->runtime;
+    *runtime = (struct runtime){
+        .config = policy->config,
+        .machine = policy->machine,
+        .uid = memory->uid,
+        .mode = mode,
+        .program = program,
+        .segment = memory->segment,
+        .generation = generation,
+        .governor.world.who_am_i = process_self,
+        .governor.world.owner_is_dead = process_is_dead,
+        .governor.world.clock_ns = clock_now_ns,
+    };
+    runtime->governor.random = segment_random(&runtime->segment);
+    runtime->governor.segment = &runtime->segment;
+    struct snapshot *before = atomic_exchange(&present, snapshot);
+    if (before) {
+        before->older = old;
+        old = before;
+    }
+    free_unheld();
+    return true;
+}
+
+/* Files that are newer than what other processes have read are for them, too. */
+static uint64_t tell_others(const struct policy_part *policy, const struct memory_part *memory)
+{
+    if (segment_note_configuration(&memory->segment, policy->sources.changed))
+        segment_bump_generation(&memory->segment);
+    return segment_generation(&memory->segment);
+}
+
+static void make_first(void)
 {
     int saved_errno = errno;
-    char fault[LOG_LINE_SIZE / 2] = "";
-    pthread_once(&environment_once, read_environment);
-    process_program_name(runtime.program, sizeof runtime.program);
-
-    runtime.mode = MODE_ENFORCE;
-    override("CURTSY_MODE", &policy_keys[POLICY_KEY_mode], environment.mode, &runtime.mode, fault);
-    if (runtime.mode != MODE_OFF) {
-        runtime.config = config_files_load(&environment, NULL, keep_first_error, fault);
-        if (runtime.config) {
-            open_log(&runtime.config->settings, fault);
-            attach_segment(&runtime.config->settings);
-            runtime.governor.random = runtime.segment.header ? segment_random(&runtime.segment) : NULL;
-            runtime.governor.world.who_am_i = process_self;
-            runtime.governor.world.owner_is_dead = process_is_dead;
-            runtime.governor.world.clock_ns = clock_now_ns;
-            if (fault[0])
-                log_sink_fail_open(fault);
+    const struct environment *environment = parts_environment();
+    process_program_name(program, sizeof program);
+    enum mode asked;
+    if (environment->mode && keys_parse_value(&policy_keys[POLICY_KEY_mode], environment->mode, &asked) == NULL)
+        mode = asked;
+    if (mode != MODE_OFF) {
+        struct policy_part *policy = policy_part_read(program, true);
+        struct memory_part *memory = policy ? memory_part_attach(policy) : NULL;
+        atomic_store(&switched_off, access(OFF_FILE, F_OK) == 0);
+        if (!memory || !present_new(policy, memory, tell_others(policy, memory))) {
+            policy_part_drop(policy);
+            memory_part_drop(memory);
         }
     }
     errno = saved_errno;
 }
 
-const struct runtime *runtime_get(void)
+/* The files as they are now.  What was read before stays in force when they cannot be read: after a
+ * chroot or as another user they may not be there for us. */
+static struct policy_part *read_again(struct snapshot *before)
 {
-    pthread_once(&runtime_once, make_runtime);
-    return runtime.mode != MODE_OFF && runtime.config && runtime.segment.header ? &runtime : NULL;
+    if (before->policy->root != parts_root())
+        return before->policy;
+    struct policy_part *policy = policy_part_read(program, false);
+    if (policy && policy->sources.complete)
+        return policy;
+    policy_part_drop(policy);
+    return before->policy;
 }
+
+static bool is_another_users(const struct memory_part *memory)
+{
+    uint32_t uid = parts_uid();
+    return memory->is_default && uid != UINT32_MAX && uid != memory->uid;
+}
+
+/* What is mapped stays in use where nothing better can be had: others may still share it. */
+static struct memory_part *attach_again(struct snapshot *before, const struct policy_part *policy)
+{
+    const struct memory_part *memory = before->memory;
+    bool is_replaced =
+        !memory->mapping.is_private && mapping_look(&memory->mapping, memory->name) != MAPPING_IN_PLACE;
+    struct memory_part *attached = NULL;
+    if (is_replaced || is_another_users(memory))
+        attached = memory_part_attach_again(policy);
+    return attached ? attached : before->memory;
+}
+
+static void make_again(bool looks_at_memory)
+{
+    struct snapshot *before = atomic_load(&present);
+    if (!before || atomic_flag_test_and_set(&making))
+        return;
+    int saved_errno = errno;
+    looks_at_memory = atomic_exchange(&may_have_changed, false) || looks_at_memory;
+    before = atomic_load(&present);
+    struct policy_part *policy = before->policy;
+    struct memory_part *memory = before->memory;
+    uint64_t generation = segment_generation(&memory->segment);
+    if (generation != before->runtime.generation) {
+        policy = read_again(before);
+        segment_note_configuration(&memory->segment, policy->sources.changed);
+    }
+    if (looks_at_memory)
+        memory = attach_again(before, policy);
+    if (memory != before->memory)
+        generation = tell_others(policy, memory);
+    if (generation != before->runtime.generation || policy != before->policy || memory != before->memory)
+        if (!present_new(policy, memory, generation)) {
+            if (policy != before->policy)
+                policy_part_drop(policy);
+            if (memory != before->memory)
+                memory_part_drop(memory);
+        }
+    errno = saved_errno;
+    atomic_flag_clear(&making);
+}
+
+/* ---------------------------------------------------------------------- looking ---- */
+
+void runtime_look(void)
+{
+    int64_t now_ns = clock_now_ns();
+    int64_t last_ns = atomic_load(&looked_ns);
+    if (now_ns - last_ns < LOOK_SPACING_NS || !atomic_compare_exchange_strong(&looked_ns, &last_ns, now_ns))
+        return;
+    int saved_errno = errno;
+    atomic_store(&switched_off, access(OFF_FILE, F_OK) == 0);
+    errno = saved_errno;
+    make_again(true);
+}
+
+bool runtime_is_current(const struct runtime *runtime)
+{
+    return (const void *)atomic_load_explicit(&present, memory_order_acquire) == runtime &&
+           segment_generation(&runtime->segment) == runtime->generation &&
+           !atomic_load_explicit(&switched_off, memory_order_relaxed) &&
+           !atomic_load_explicit(&may_have_changed, memory_order_relaxed);
+}
+
+static const struct runtime *hold_present(void)
+{
+    atomic_fetch_add(&readers, 1);
+    struct snapshot *snapshot = atomic_load(&present);
+    if (snapshot)
+        atomic_fetch_add(&snapshot->holders, 1);
+    atomic_fetch_sub(&readers, 1);
+    return snapshot ? &snapshot->runtime : NULL;
+}
+
+static void make_first_once(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, make_first);
+}
+
+bool runtime_is_off(void)
+{
+    make_first_once();
+    return mode == MODE_OFF;
+}
+
+const struct runtime *runtime_hold(void)
+{
+    make_first_once();
+    /* Who is switched off never waits: so he looks here whether he still is. */
+    if (atomic_load(&switched_off))
+        runtime_look();
+    if (atomic_load(&switched_off))
+        return NULL;
+    const struct runtime *runtime = hold_present();
+    if (!runtime || runtime_is_current(runtime))
+        return runtime;
+    runtime_release(runtime);
+    make_again(false);
+    return hold_present();
+}
+
+void runtime_release(const struct runtime *runtime)
+{
+    if (runtime)
+        atomic_fetch_sub(&((struct snapshot *)(uintptr_t)runtime)->holders, 1);
+}
+
+/* -------------------------------------------------------------------- resolving ---- */
+
+/* What is only observed has buckets of its own: trying out a quota must not hold up those who do not. */
+static void keep_to_itself(struct resolved_policy *resolved)
+{
+    static const char mark[] = " (observed)";
+    for (unsigned i = 0; i < resolved->bucket_count; i++) {
+        char *name = resolved->buckets[i].name;
+        size_t length = strlen(name);
+        size_t most = BUCKET_NAME_SIZE - sizeof mark;
+        strcpy(name + (length < most ? length : most), mark);
+    }
+}
+
+void runtime_resolve(const struct runtime *runtime, const struct policy_target *target, struct resolved_policy *out)
+{
+    policy_resolve(runtime->config, target, out);
+    if (runtime->machine) {
+        struct resolved_policy machine;
+        policy_resolve(runtime->machine, target, &machine);
+        policy_tighten(out, &machine, runtime->uid);
+    }
+    if (runtime->mode < out->values.mode)
+        out->values.mode = runtime->mode;
+    if (out->values.mode == MODE_OBSERVE)
+        keep_to_itself(out);
+}
+
+/* ------------------------------------------------------------------- overflowing ---- */
 
 static struct segment overflow;
 
@@ -125,21 +300,33 @@ static void make_overflow(void)
     log_sink_fail_open("the segment is full of busy hosts; further ones are limited in this process only");
 }
 
-struct bucket *runtime_bucket(const struct runtime *from, const char *name, int64_t now_ns)
+struct bucket *runtime_bucket(const struct runtime *from, uint64_t key, const char *name, int64_t now_ns)
 {
-    struct bucket *bucket = segment_bucket(&from->segment, name, now_ns);
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    struct bucket *bucket = segment_bucket_of_key(&from->segment, key, name, now_ns);
     if (bucket)
         return bucket;
     int saved_errno = errno;
-    pthread_once(&overflow_once, make_overflow);
+    pthread_once(&once, make_overflow);
     errno = saved_errno;
     return overflow.header ? segment_bucket(&overflow, name, now_ns) : NULL;
+}
+
+/* --------------------------------------------------------------------- beginning ---- */
+
+/* The other threads are not there any more, wherever they were. */
+static void begin_child(void)
+{
+    atomic_store(&readers, 0);
+    atomic_flag_clear(&making);
+    atomic_store(&may_have_changed, true);
 }
 
 /* Early, since daemons clear their environment, change their root and drop their privileges. */
 __attribute__((constructor)) static void start(void)
 {
-    pthread_once(&environment_once, read_environment);
+    parts_environment();
+    pthread_atfork(NULL, NULL, begin_child);
     if (real_is_loaded())
-        pthread_once(&runtime_once, make_runtime);
+        make_first_once();
 }

@@ -2,10 +2,10 @@
 # Installing, and looking at the sources.  Included by the Makefile.
 #
 # LIBDIR is compiled into the command as the last place to look for the library, after its own
-# folder and ../lib: give the same PREFIX and LIBDIR to `make` and to `make install` where they differ.
+# folder and ../lib, and DATADIR into both as the place of presets: give the same PREFIX, LIBDIR and
+# DATADIR to `make` and to `make install` where they differ.
 
 BINDIR ?= $(PREFIX)/bin
-DATADIR ?= $(PREFIX)/share/curtsy
 DOCDIR ?= $(PREFIX)/share/doc/curtsy
 MANDIR ?= $(PREFIX)/share/man
 INSTALL ?= install
@@ -52,7 +52,8 @@ C_SOURCES := $(CORE_SOURCES) $(SHIM_SOURCES) $(TOOL_SOURCES)
 C_TESTS := $(wildcard tests/unit/*.c tests/stress/*.c tests/fuzz/*.c)
 C_FILES := $(sort $(C_SOURCES) $(C_TESTS) $(wildcard core/*.h core/system/*.h shim/*.h tools/*/*.[ch] tests/*/*.[ch]))
 SHELL_FILES := $(sort .ci/run $(wildcard tools/*.sh tools/*/*.sh tests/*.sh tests/*/*.sh))
-tidy_flags = -std=gnu11 -D_GNU_SOURCE -DCURTSY_VERSION='"$(VERSION)"' -DCURTSY_LIBDIR='"$(LIBDIR)"' -I.
+tidy_flags = -std=gnu11 -D_GNU_SOURCE -DCURTSY_VERSION='"$(VERSION)"' -DCURTSY_LIBDIR='"$(LIBDIR)"' \
+  -DCURTSY_DATADIR='"$(DATADIR)"' -I.
 
 # The analyser does not know that cmocka's assertions do not return; tests of what is static include it.
 lint:
