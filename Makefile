@@ -124,11 +124,11 @@ fuzz: $(addprefix $(BUILD)/fuzz/fuzz_,$(FUZZ_NAMES))
 demo: all
 	@$(PYTHON) tools/demo/demo.py --build $(abspath $(BUILD))
 
-$(BUILD)/bench/%: tools/bench/%.c
+$(BUILD)/bench/%: tools/bench/%.c $(BUILD)/libcore.a
 	@mkdir -p $(@D)
-	$(CC) -std=gnu11 -O2 -g -MMD -MP -o $@ $< -lcurl
-bench: all $(BUILD)/bench/keepalive
-	@$(PYTHON) tools/bench/bench.py --build $(abspath $(BUILD))
+	$(call say,build $@)$(compile) -o $@ $< $(BUILD)/libcore.a $(LDFLAGS) -l:libinih.a -lcurl
+bench: all $(patsubst tools/%.c,$(BUILD)/%,$(wildcard tools/bench/*.c))
+	@$(PYTHON) tools/bench/bench.py --build $(abspath $(BUILD)) $(PARTS)
 
 clean:
 	rm -rf $(BUILD)

@@ -320,6 +320,30 @@ void bucket_book(struct bucket *bucket, int64_t now_ns, struct bucket_slot *slot
     }
 }
 
+/* If another record has come into force meanwhile, the place may not be due by that: it is given back. */
+bool bucket_take_due(struct bucket *bucket, int64_t now_ns, struct bucket_slot *slot)
+{
+    struct picture picture;
+    read_picture(bucket, &picture);
+    if (picture.count != 1 || now_ns < picture.start_ns || now_ns < 0)
+        return false;
+    const struct view *view = &picture.view[0];
+    uint64_t clock = clock_at(view, picture.start_ns, now_ns);
+    uint64_t tat = shared_load(&bucket->tat[view->column]);
+    uint64_t next = next_place(tat, clock);
+    if (subtract(next, view->limit.burst) > clock || !shared_swap(&bucket->tat[view->column], &tat, next))
+        return false;
+    slot->tat[view->column] = next;
+    slot->clock[view->column] = clock;
+    slot->booked_ns = now_ns;
+    slot->columns = 1u << view->column;
+    slot->booked = true;
+    if (shared_load(&bucket->published) == picture.word)
+        return true;
+    bucket_cancel(bucket, slot);
+    return false;
+}
+
 /*
  * Is it more than the jitter since the holder could have gone?  He could go when his turn had come
  * in every limit, and he had booked; so he is late if all of that was so jitter + 1 ns ago, where
@@ -875,14 +899,24 @@ bool bucket_ask_limits(struct bucket *bucket, const struct bucket_world *world, 
     if (limits->count == 0 && is_untouched(bucket))
         return true;
     now_ns = not_negative(now_ns);
-    order_limits(limits, &asked);
     read_picture(bucket, &picture);
+    stamp_windows(bucket, &picture, limits, now_ns);
+    if (is_same(&picture, limits))
+        return true;
+    order_limits(limits, &asked);
     stamp_windows(bucket, &picture, &asked, now_ns);
     if (is_same(&picture, &asked))
         return true;
     publish(bucket, world, now_ns, edit_limits, &asked);
     read_picture(bucket, &picture);
     return is_same(&picture, &asked);
+}
+
+void bucket_forget_askers(struct bucket *bucket)
+{
+    for (unsigned column = 0; column < RATES_MAX; column++)
+        if (shared_load(&bucket->asked_ns[column]))
+            shared_store(&bucket->asked_ns[column], 0);
 }
 
 /* ------------------------------------------------------------- the retry budget ---- */

@@ -97,6 +97,11 @@ int64_t bucket_hard_ns(const struct bucket *bucket, const struct bucket_slot *sl
 /* Takes the next place in the queue.  Never waits, always succeeds; check the slot next. */
 void bucket_book(struct bucket *bucket, int64_t now_ns, struct bucket_slot *slot);
 
+/* The same if that place is due at once, in one look and one step: what nearly every request does where a
+ * quota does not bind.  False: nothing was taken, for it is not due, or somebody else has come first,
+ * or there are several limits (or none); then look and book. */
+bool bucket_take_due(struct bucket *bucket, int64_t now_ns, struct bucket_slot *slot);
+
 /* May the holder of `slot` go at now_ns?  Blocks and new rates since booking are in it. */
 enum bucket_verdict bucket_check(const struct bucket *bucket, const struct bucket_slot *slot, int64_t now_ns,
                                  int64_t *until_ns);
@@ -137,6 +142,9 @@ bool bucket_release(struct bucket *bucket, const struct bucket_world *world, int
 bool bucket_ask_limits(struct bucket *bucket, const struct bucket_world *world, int64_t now_ns,
                        const struct limits *limits);
 
+/* Nobody has asked for any limits lately: the next who asks gets his. */
+void bucket_forget_askers(struct bucket *bucket);
+
 /* A full bucket again (the operator's word): the virtual clock is moved on by up to a burst, so that
  * those who wait already come first.  A block stays in force. */
 bool bucket_refill(struct bucket *bucket, const struct bucket_world *world, int64_t now_ns);
@@ -171,8 +179,8 @@ struct bucket_state {
     struct limits limits;     /* the longest window first */
     double tokens[RATES_MAX]; /* of each: that could go at once now; negative: queued or owed */
     int64_t blocked_until_ns; /* 0: not blocked */
-    enum block_kind block; /* what the longer part of it is */
-    int64_t next_ns;       /* when a request booked now would go */
+    enum block_kind block;    /* what the longer part of it is */
+    int64_t next_ns;          /* when a request booked now would go */
     enum operator_mode mode;
     int64_t mode_until_ns; /* TIME_NEVER: until it is changed */
     uint64_t generation;

@@ -77,8 +77,7 @@ enum mode governor_mode(const struct governor_request *request, int64_t now_ns)
     if (mode == MODE_OFF)
         return mode;
     enum operator_mode everywhere = segment ? segment_mode(segment, now_ns, NULL) : OPERATOR_AUTO;
-    enum operator_mode there =
-        request->places.count ? bucket_mode(request->places.bucket[0], now_ns) : OPERATOR_AUTO;
+    enum operator_mode there = request->places.count ? bucket_mode(request->places.bucket[0], now_ns) : OPERATOR_AUTO;
     if (everywhere != OPERATOR_AUTO)
         mode = least(mode, operator_ceiling(everywhere));
     if (there != OPERATOR_AUTO)
@@ -101,7 +100,7 @@ void governor_begin(struct governor_request *request, const struct governor *gov
         .not_before_ns = now_ns,
     };
     take_buckets(request, resolved, buckets);
-    places_ask(&request->places, &governor->world, now_ns);
+    request->others_hold = !places_ask(&request->places, &governor->world, now_ns);
     if (timeout_ns > 0) {
         request->deadline_ns = add_saturating(now_ns, timeout_ns);
         request->room_ns = timeout_ns / ROOM_PART;
@@ -297,6 +296,8 @@ struct governor_step governor_admit(struct governor_request *request, int64_t no
     request->mode = governor_mode(request, now_ns);
     if (request->mode == MODE_ENFORCE && places_are_open(&request->places, now_ns))
         return wait_within_bounds(request, request->not_before_ns, now_ns);
+    if (request->mode == MODE_ENFORCE && now_ns >= request->not_before_ns && places_take_due(&request->places, now_ns))
+        return send_now(request, now_ns);
 
     int64_t until_ns = places_look(&request->places, now_ns);
     if (request->mode != MODE_ENFORCE)

@@ -76,6 +76,7 @@ struct governor_request {
     enum cause wait_cause; /* of the wait under way */
     int64_t wait_began_ns; /* 0: not waiting */
     int64_t waited_ns;     /* in all */
+    bool others_hold;      /* its buckets have other limits in force than its policy asks for */
     bool was_refused;      /* the last outcome was a refusal: 429 and its kin, whoever gets it */
     int64_t stopped_ns;    /* how long the last outcome has stopped a bucket that was free; 0: it has not */
     const char *why;       /* a few words about the last decision, for logs */

@@ -26,10 +26,12 @@ void places_add(struct places *places, struct bucket *bucket, const struct limit
     places->count++;
 }
 
-void places_ask(const struct places *places, const struct bucket_world *world, int64_t now_ns)
+bool places_ask(const struct places *places, const struct bucket_world *world, int64_t now_ns)
 {
+    bool as_asked = true;
     for (unsigned i = 0; i < places->count; i++)
-        bucket_ask_limits(places->bucket[i], world, now_ns, places->limits[i]);
+        as_asked = bucket_ask_limits(places->bucket[i], world, now_ns, places->limits[i]) && as_asked;
+    return as_asked;
 }
 
 bool places_are_open(const struct places *places, int64_t now_ns)
@@ -38,6 +40,12 @@ bool places_are_open(const struct places *places, int64_t now_ns)
         if (places->slot[i].booked || !bucket_is_open(places->bucket[i], now_ns))
             return false;
     return true;
+}
+
+bool places_take_due(struct places *places, int64_t now_ns)
+{
+    return places->count == 1 && !places->slot[0].booked &&
+           bucket_take_due(places->bucket[0], now_ns, &places->slot[0]);
 }
 
 /* When bucket i would let the request go; a place that is held and stale counts for nothing. */

@@ -33,11 +33,15 @@ struct places {
 void places_add(struct places *places, struct bucket *bucket, const struct limits *limits);
 
 /* Asks for them, at the beginning and as long as the request waits: what nobody asks for any more
- * does not hold it up. */
-void places_ask(const struct places *places, const struct bucket_world *world, int64_t now_ns);
+ * does not hold it up.  False when a bucket has others in force: somebody asks for stricter ones. */
+bool places_ask(const struct places *places, const struct bucket_world *world, int64_t now_ns);
 
 /* Is there nothing to book in any of them?  Then the others need not be asked. */
 bool places_are_open(const struct places *places, int64_t now_ns);
+
+/* Takes its place where it is due at once, which the usual request with one bucket finds out in one step.
+ * False: nothing was taken; look and arrange. */
+bool places_take_due(struct places *places, int64_t now_ns);
 
 /* When the request could go, by what it holds and what it would have to book.  Changes nothing. */
 int64_t places_look(const struct places *places, int64_t now_ns);

@@ -329,7 +329,11 @@ uint64_t segment_generation(const struct segment *segment)
 
 void segment_bump_generation(const struct segment *segment)
 {
+    struct bucket *bucket;
+    unsigned cursor = 0;
     shared_add(&segment->header->generation, 1);
+    while ((bucket = segment_next(segment, &cursor)))
+        bucket_forget_askers(bucket);
 }
 
 bool segment_note_configuration(const struct segment *segment, uint64_t changed)

@@ -81,6 +81,9 @@ unsigned segment_capacity(const struct segment *segment); /* buckets */
 /* A word bumped when configuration should be read again: by the operator, and by a process that
  * starts and finds its files newer than any that were read before. */
 uint64_t segment_generation(const struct segment *segment);
+
+/* Also forgets who has asked for which limits, so that looser ones need not outwait the memory of the
+ * stricter (bucket_ask_limits): whoever still wants these asks again with his next request. */
 void segment_bump_generation(const struct segment *segment);
 
 /* Notes when the newest of a process' files was changed (seconds or nanoseconds since 1970, but all

@@ -306,8 +306,7 @@ static size_t take_one_more_line(struct gate *gate, char *line, size_t length)
 {
     if (gate->block_is_final)
         headers_add(&gate->headers, line, length);
-    if (gate->mode == GATE_LIVE && kept_is_empty(&gate->kept) &&
-        !program_hears_headers(&gate->transfer->options)) {
+    if (gate->mode == GATE_LIVE && kept_is_empty(&gate->kept) && !program_hears_headers(&gate->transfer->options)) {
         gate->delivered = gate->delivered || gate->block_is_final;
         return length;
     }

@@ -40,6 +40,7 @@ static void resolve(struct transfer *transfer, struct governed *governed, const 
     for (unsigned i = 0; i < governed->resolved.bucket_count; i++)
         governed->bucket_keys[i] = segment_key(&runtime->segment, governed->resolved.buckets[i].name);
     governed->is_ours = governed->resolved.values.mode != MODE_OFF;
+    governed->told_of_others = false;
     report_policy(governed);
 }
 
@@ -90,8 +91,8 @@ struct governed *governed_of(struct transfer *transfer)
 void governed_find_buckets(const struct governed *governed, struct bucket *buckets[POLICY_BUCKETS_MAX], int64_t now_ns)
 {
     for (unsigned i = 0; i < governed->resolved.bucket_count; i++)
-        buckets[i] = runtime_bucket(governed->runtime, governed->bucket_keys[i], governed->resolved.buckets[i].name,
-                                    now_ns);
+        buckets[i] =
+            runtime_bucket(governed->runtime, governed->bucket_keys[i], governed->resolved.buckets[i].name, now_ns);
 }
 
 void governed_keep_up(struct transfer *transfer)

@@ -42,6 +42,7 @@ struct governed {
     bool reader_called;       /* in this attempt: the program's reader has given something away */
     bool paused;              /* by the program, while it waits: no attempt until it goes on */
     bool unattempted;         /* the last perform has not attempted anything (yet): getinfo tells of nothing */
+    bool told_of_others;      /* that the limits of another process' configuration hold */
     bool is_elsewhere;        /* another host than the transfer's own has answered last (hop.c) */
     int64_t reported_wait_ns; /* when the wait began that was last told of */
     unsigned waiter;          /* its ticket in the table of waiters (core/waiters.h); 0: none */

@@ -287,6 +287,7 @@ EXPORTED CURLcode curl_easy_perform(CURL *handle)
     if (buckets[0] && bucket_mode(buckets[0], now_ns) == OPERATOR_OFF)
         return perform_freely(transfer);
     begin_request(transfer, buckets, now_ns);
+    report_others(governed);
     overrides_set(transfer);
     governed->phase = PHASE_WAITING;
     CURLcode code = perform_governed(transfer);

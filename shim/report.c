@@ -25,7 +25,7 @@ struct pacer {
     _Atomic unsigned left_out;
 };
 
-static struct pacer wait_pacer, refusal_pacer, giveup_pacer, would_pacer;
+static struct pacer wait_pacer, refusal_pacer, giveup_pacer, would_pacer, others_pacer;
 
 static bool may_say(struct pacer *pacer, int64_t now_ns, unsigned *left_out)
 {
@@ -47,6 +47,7 @@ static int64_t rounded(int64_t wait_ns)
 }
 
 #define ENDPOINT_SIZE 512
+#define RATE_SIZE 80
 #define BOUND_SIZE (BUCKET_NAME_SIZE + 96)
 
 static void write_endpoint(const struct governed *governed, char *endpoint, size_t size)
@@ -112,6 +113,16 @@ __attribute__((format(printf, 2, 3))) static void add(struct writer *writer, con
         writer->used = writer->size - 1;
 }
 
+/* "quota 5000/h", as it was published; else "rate 10/s". */
+static void write_rate(const struct limit *limit, char *text, size_t size)
+{
+    char rate[64];
+    double in_window = limit_rate_per_second(limit) * (double)limit->window_ns / (double)NS_PER_SECOND;
+    uint64_t count = limit->published ? limit->published : (uint64_t)(in_window + 0.5);
+    units_format_rate(rate, sizeof rate, (struct rate){count ? count : 1, limit->window_ns});
+    snprintf(text, size, "%s %s", limit->published ? "quota" : "rate", rate);
+}
+
 static void add_values(struct writer *writer, const struct policy *policy)
 {
     struct policy defaults;
@@ -147,6 +158,39 @@ void report_policy(const struct governed *governed)
     log_sink_write(&record);
 }
 
+static void write_limits(const struct limits *limits, char *text, size_t size)
+{
+    struct writer writer = {.text = text, .size = size};
+    char rate[RATE_SIZE];
+    snprintf(text, size, "%s", limits->count ? "" : "no limit");
+    for (unsigned i = 0; i < limits->count; i++) {
+        write_rate(&limits->item[i], rate, sizeof rate);
+        add(&writer, "%s%s", i ? ", " : "", rate);
+    }
+}
+
+void report_others(struct governed *governed)
+{
+    const struct places *places = &governed->request.places;
+    char in_force[256], asked[256], message[sizeof in_force + sizeof asked + 64];
+    if (!governed->request.others_hold || governed->told_of_others)
+        return;
+    governed->told_of_others = true;
+    for (unsigned i = 0; i < places->count && log_sink_wants(LOG_INFO); i++) {
+        struct bucket_state state;
+        bucket_read_state(places->bucket[i], clock_now_ns(), &state);
+        write_limits(&state.limits, in_force, sizeof in_force);
+        write_limits(places->limits[i], asked, sizeof asked);
+        if (strcmp(in_force, asked) == 0)
+            continue;
+        snprintf(message, sizeof message, "another process asks for a stricter limit: %s holds, and not %s", in_force,
+                 asked);
+        struct log_record record = {.level = LOG_INFO, .event = LOG_NOTICE};
+        say(governed, &others_pacer, &record, message);
+        return;
+    }
+}
+
 /* ------------------------------------------------------------------------- waiting ---- */
 
 /* When the next request could go by one limit alone, in seconds from now. */
@@ -162,7 +206,7 @@ static void write_bound(const struct governed *governed, char bound[BOUND_SIZE])
     const struct places *places = &governed->request.places;
     struct bucket_state state = {0}, tightest = {0};
     unsigned limit = 0;
-    char rate[64];
+    char rate[RATE_SIZE];
     int64_t now_ns = clock_now_ns();
     bound[0] = '\0';
     for (unsigned i = 0; i < places->count; i++) {
@@ -177,10 +221,8 @@ static void write_bound(const struct governed *governed, char bound[BOUND_SIZE])
     for (unsigned i = 1; i < tightest.limits.count; i++)
         if (wait_by(&tightest, i) > wait_by(&tightest, limit))
             limit = i;
-    const struct limit *by = &tightest.limits.item[limit];
-    uint64_t count = (uint64_t)(limit_rate_per_second(by) * (double)by->window_ns / (double)NS_PER_SECOND + 0.5);
-    units_format_rate(rate, sizeof rate, (struct rate){by->published ? by->published : count ? count : 1, by->window_ns});
-    snprintf(bound, BOUND_SIZE, "%s %s of %s", by->published ? "quota" : "rate", rate, tightest.name);
+    write_rate(&tightest.limits.item[limit], rate, sizeof rate);
+    snprintf(bound, BOUND_SIZE, "%s of %s", rate, tightest.name);
 }
 
 void report_wait(struct governed *governed, const struct governor_step *step)

@@ -16,6 +16,10 @@
  * defaults (debug). */
 void report_policy(const struct governed *governed);
 
+/* Another process, with another configuration, asks for stricter limits of the same bucket: they hold.
+ * Said once for each handle and URL (info). */
+void report_others(struct governed *governed);
+
 /* A wait goes on: said once for each that is longer than a second, with what bound (info). */
 void report_wait(struct governed *governed, const struct governor_step *step);
 

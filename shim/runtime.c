@@ -153,8 +153,7 @@ static bool is_another_users(const struct memory_part *memory)
 static struct memory_part *attach_again(struct snapshot *before, const struct policy_part *policy)
 {
     const struct memory_part *memory = before->memory;
-    bool is_replaced =
-        !memory->mapping.is_private && mapping_look(&memory->mapping, memory->name) != MAPPING_IN_PLACE;
+    bool is_replaced = !memory->mapping.is_private && mapping_look(&memory->mapping, memory->name) != MAPPING_IN_PLACE;
     struct memory_part *attached = NULL;
     if (is_replaced || is_another_users(memory))
         attached = memory_part_attach_again(policy);

@@ -48,8 +48,8 @@ void runtime_look(void);
 /* What is in force for a request, the machine's administrator and CURTSY_MODE included. */
 void runtime_resolve(const struct runtime *runtime, const struct policy_target *target, struct resolved_policy *out);
 
-/* The bucket of that name and key (segment_key of runtime->segment): in the segment, or where that is full of busy ones in memory of this
- * process; NULL if there is none even there. */
+/* The bucket of that name and key (segment_key of runtime->segment): in the segment, or where that is full of busy ones
+ * in memory of this process; NULL if there is none even there. */
 struct bucket *runtime_bucket(const struct runtime *runtime, uint64_t key, const char *name, int64_t now_ns);
 
 #endif

@@ -66,11 +66,4 @@ static inline struct bucket *bucket_with(const struct limits *limits, int64_t no
     return bucket;
 }
 
-/* Nobody has asked for the limits in force lately. */
-static inline void forget_askers(struct bucket *bucket)
-{
-    for (unsigned i = 0; i < RATES_MAX; i++)
-        atomic_store(&bucket->asked_ns[i], 0);
-}
-
 #endif
