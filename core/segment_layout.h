@@ -186,6 +186,38 @@ struct bucket {
     _Atomic uint64_t metrics_reserved[128 - sizeof(struct metrics) / 8];
 };
 
+/* ---------------------------------------------------------- waiters and events ---- */
+
+/*
+ * Both are sealed (core/sealed.h): the first word says whose it is or which, the second is a checksum
+ * of all the others, the reserved ones included.
+ */
+struct waiter_record {
+    alignas(SEGMENT_LINE) _Atomic uint64_t owner; /* 0: free */
+    _Atomic uint64_t seal;
+    _Atomic uint64_t what; /* thread (bits 0-31), cause (32-39) */
+    _Atomic uint64_t began_ns;
+    _Atomic uint64_t until_ns;
+    _Atomic uint64_t reserved;
+    _Atomic uint64_t bucket[14]; /* texts: UTF-8, padded with zeros */
+    _Atomic uint64_t endpoint[12];
+};
+
+struct event_record {
+    alignas(SEGMENT_LINE) _Atomic uint64_t number; /* plus 1; 0: none */
+    _Atomic uint64_t seal;
+    _Atomic uint64_t time_ms;
+    _Atomic uint64_t wait_ns;
+    _Atomic uint64_t what; /* kind (bits 0-7), cause (8-15), status (16-31), attempt (32-63) */
+    _Atomic uint64_t pid;  /* bits 0-31 */
+    _Atomic uint64_t reserved[4];
+    _Atomic uint64_t program[4];
+    _Atomic uint64_t endpoint[18];
+};
+
+static_assert(sizeof(struct waiter_record) == SEGMENT_WAITER_BYTES, "layout");
+static_assert(sizeof(struct event_record) == SEGMENT_EVENT_BYTES, "layout");
+
 /* ---------------------------------------------------------------------- header ---- */
 
 /*

@@ -268,7 +268,7 @@ static void test_a_change_of_limits_does_not_lift_a_block(void **state)
     const struct limits slow = one_limit(10, S, 5), fast = one_limit(100, S, 50);
     for (int blocked_first = 0; blocked_first < 2; blocked_first++) {
         struct bucket *bucket = bucket_with(&slow, START);
-        forget_askers(bucket);
+        bucket_forget_askers(bucket);
         if (blocked_first)
             bucket_block(bucket, &nobody_dies, START + S, START + 60 * S, BLOCK_HARD);
         assert_true(bucket_ask_limits(bucket, &nobody_dies, START + S, &fast));
@@ -493,7 +493,7 @@ static void test_a_stopped_publisher_of_a_higher_rate_frees_no_heap(void **state
     const struct limits slow = one_limit(1, S, 1), fast = one_limit(100, S, 1);
     struct bucket *bucket = bucket_with(&slow, START);
     struct bucket_slot slot[60];
-    forget_askers(bucket);
+    bucket_forget_askers(bucket);
     for (int i = 0; i < 60; i++)
         bucket_book(bucket, START, &slot[i]);
     /* He read the time, was stopped for ten seconds, and went on. */
@@ -656,7 +656,7 @@ static void test_changing_limits_neither_refills_nor_loses(void **state)
     struct bucket *bucket = bucket_with(&slow, START);
     send_all(bucket, START, 7);
     for (int i = 0; i < 50; i++) {
-        forget_askers(bucket);
+        bucket_forget_askers(bucket);
         assert_true(bucket_ask_limits(bucket, &nobody_dies, START, i % 2 ? &slow : &fast));
         assert_int_equal((int)(tokens(bucket, START, 0) + 0.001), 3);
     }
@@ -672,7 +672,7 @@ static void test_waiters_keep_their_places_through_a_new_rate(void **state)
     send_all(bucket, START, 1);
     for (int i = 0; i < 10; i++)
         bucket_book(bucket, START, &slot[i]);
-    forget_askers(bucket);
+    bucket_forget_askers(bucket);
     assert_true(bucket_ask_limits(bucket, &nobody_dies, START + 50 * MS, &fast));
     for (int i = 0; i < 10; i++) /* half a token had been gained at the old rate */
         assert_in_range(promised(bucket, &slot[i], START + 50 * MS), START + 55 * MS + i * 10 * MS,
@@ -709,7 +709,7 @@ static void test_a_window_that_replaces_another_keeps_queue_and_use(void **state
     send_all(bucket, START, 5);
     for (int i = 0; i < 8; i++)
         bucket_book(bucket, START, &slot[i]);
-    forget_askers(bucket);
+    bucket_forget_askers(bucket);
     assert_true(bucket_ask_limits(bucket, &nobody_dies, START, &by_hour));
     assert_int_equal((int)(tokens(bucket, START, 0) + 0.001), 30 - 13);
     free_bucket(bucket);
@@ -720,7 +720,7 @@ static void test_a_window_that_replaces_another_keeps_queue_and_use(void **state
     send_all(bucket, START, 5);
     for (int i = 0; i < 8; i++)
         bucket_book(bucket, START, &slot[i]);
-    forget_askers(bucket);
+    bucket_forget_askers(bucket);
     assert_true(bucket_ask_limits(bucket, &nobody_dies, START, &same_burst));
     for (int i = 0; i < 8; i++)
         assert_in_range(promised(bucket, &slot[i], START), START + (i + 1) * 500 * MS,
@@ -738,7 +738,7 @@ static void test_a_window_that_comes_back_starts_full(void **state)
     int64_t now_ns = START;
     for (int i = 0; i < 5; i++) {
         now_ns += DAY;
-        forget_askers(bucket);
+        bucket_forget_askers(bucket);
         assert_true(bucket_ask_limits(bucket, &nobody_dies, now_ns, &one));
         now_ns += DAY;
         assert_true(bucket_ask_limits(bucket, &nobody_dies, now_ns, &both));
@@ -792,6 +792,172 @@ static void test_refill_does_not_lift_a_block(void **state)
     assert_true(bucket_refill(bucket, &nobody_dies, START + S));
     assert_int_equal(send_all(bucket, START + 59 * S, 10), 0);
     assert_int_equal(send_all(bucket, START + 60 * S, 10), 4);
+    free_bucket(bucket);
+}
+
+/* What stops it at a time: its kind, by either way of asking, and the end of all of it. */
+static void check_block(const struct bucket *bucket, int64_t now_ns, enum block_kind kind, int64_t until_ns)
+{
+    struct bucket_state seen;
+    bucket_read_state(bucket, now_ns, &seen);
+    assert_int_equal(bucket_block_kind(bucket, now_ns), kind);
+    assert_int_equal(seen.block, kind);
+    assert_int_equal(seen.blocked_until_ns, until_ns);
+}
+
+static void test_a_hold_stops_everybody_until_it_ends_or_is_released(void **state)
+{
+    (void)state;
+    const struct limits limits = one_limit(10, S, 5);
+    for (int is_released = 0; is_released < 2; is_released++) {
+        struct bucket *bucket = bucket_with(&limits, START);
+        bool hard = false;
+        check_block(bucket, START, BLOCK_NONE, 0);
+        assert_true(bucket_block(bucket, &nobody_dies, START, START + 60 * S, BLOCK_HOLD));
+        check_block(bucket, START, BLOCK_HOLD, START + 60 * S);
+        check_block(bucket, START + 60 * S - 1, BLOCK_HOLD, START + 60 * S);
+        assert_true(bucket_peek(bucket, START + S, &hard) >= START + 60 * S);
+        assert_true(hard);
+        assert_true(bucket_hard_ns(bucket, NULL, START + S) >= START + 60 * S); /* no cutting of soft waits helps */
+        assert_int_equal(send_all(bucket, START + 59 * S, 10), 0);
+        assert_false(bucket_is_idle(bucket, START + 59 * S));
+        int64_t end_ns = START + (is_released ? 30 * S : 60 * S);
+        if (is_released)
+            assert_true(bucket_release(bucket, &nobody_dies, end_ns));
+        check_block(bucket, end_ns, BLOCK_NONE, 0);
+        assert_int_equal(send_all(bucket, end_ns, 10), 0); /* one spacing after the other, as after any block */
+        assert_int_equal(send_all(bucket, end_ns + 101 * MS, 10), 1);
+        free_bucket(bucket);
+    }
+}
+
+static void test_the_servers_word_goes_on_after_a_shorter_hold(void **state)
+{
+    (void)state;
+    const struct limits limits = one_limit(10, S, 5);
+    const enum block_kind kinds[] = {BLOCK_SOFT, BLOCK_HARD};
+    for (size_t i = 0; i < 4; i++) {
+        struct bucket *bucket = bucket_with(&limits, START);
+        const enum block_kind kind = kinds[i % 2];
+        bool hold_first = i < 2;
+        if (hold_first)
+            bucket_block(bucket, &nobody_dies, START, START + 20 * S, BLOCK_HOLD);
+        assert_true(bucket_block(bucket, &nobody_dies, START, START + 60 * S, kind));
+        if (!hold_first)
+            bucket_block(bucket, &nobody_dies, START, START + 20 * S, BLOCK_HOLD);
+        check_block(bucket, START + S, BLOCK_HOLD, START + 60 * S);
+        check_block(bucket, START + 20 * S - 1, BLOCK_HOLD, START + 60 * S);
+        check_block(bucket, START + 20 * S, kind, START + 60 * S);
+        check_block(bucket, START + 60 * S, BLOCK_NONE, 0);
+        assert_int_equal(send_all(bucket, START + 59 * S, 10), 0);
+        /* The operator's word is about all of it. */
+        assert_true(bucket_release(bucket, &nobody_dies, START + 30 * S));
+        check_block(bucket, START + 30 * S, BLOCK_NONE, 0);
+        free_bucket(bucket);
+    }
+}
+
+static void test_a_shorter_word_does_not_end_a_hold(void **state)
+{
+    (void)state;
+    const enum block_kind kinds[] = {BLOCK_SOFT, BLOCK_HARD, BLOCK_HOLD};
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        struct bucket *bucket = new_bucket();
+        bucket_block(bucket, &nobody_dies, START, START + 60 * S, BLOCK_HOLD);
+        assert_true(bucket_block(bucket, &nobody_dies, START + S, START + 20 * S, kinds[i]));
+        check_block(bucket, START + 2 * S, BLOCK_HOLD, START + 60 * S);
+        check_block(bucket, START + 59 * S, BLOCK_HOLD, START + 60 * S);
+        free_bucket(bucket);
+    }
+}
+
+static void test_a_hold_outlives_changes_of_limits_and_refills(void **state)
+{
+    (void)state;
+    const struct limits slow = one_limit(10, S, 5), fast = one_limit(100, S, 50);
+    struct bucket *bucket = bucket_with(&slow, START);
+    bucket_block(bucket, &nobody_dies, START, START + 60 * S, BLOCK_HOLD);
+    bucket_block(bucket, &nobody_dies, START, START + 90 * S, BLOCK_HARD);
+    bucket_forget_askers(bucket);
+    assert_true(bucket_ask_limits(bucket, &nobody_dies, START + S, &fast));
+    assert_true(bucket_refill(bucket, &nobody_dies, START + 2 * S));
+    check_block(bucket, START + 59 * S, BLOCK_HOLD, START + 90 * S);
+    check_block(bucket, START + 61 * S, BLOCK_HARD, START + 90 * S);
+    assert_int_equal(send_all(bucket, START + 89 * S, 100), 0);
+    /* A change after the hold has ended does not bring it back. */
+    assert_true(bucket_ask_limits(bucket, &nobody_dies, START + 70 * S, &slow));
+    check_block(bucket, START + 71 * S, BLOCK_HARD, START + 90 * S);
+    assert_true(bucket_ask_limits(bucket, &nobody_dies, START + 100 * S, &slow));
+    check_block(bucket, START + 100 * S, BLOCK_NONE, 0);
+    free_bucket(bucket);
+}
+
+static void test_waiters_keep_order_and_spacing_through_a_hold(void **state)
+{
+    (void)state;
+    const struct limits limits = two_limits(limit_of(600, 60 * S, 40), limit_of(10, S, 2));
+    struct bucket *bucket = bucket_with(&limits, START);
+    struct bucket_slot slot[10];
+    int64_t before_ns[10];
+    send_all(bucket, START, 2);
+    for (int i = 0; i < 10; i++) {
+        bucket_book(bucket, START, &slot[i]);
+        before_ns[i] = promised(bucket, &slot[i], START);
+    }
+    int64_t now_ns = START + 50 * MS; /* none of them is due yet */
+    assert_true(bucket_block(bucket, &nobody_dies, now_ns, now_ns + HOUR, BLOCK_HOLD));
+    assert_int_equal(windows(bucket), 2);
+    for (int i = 0; i < 10; i++)
+        assert_in_range(promised(bucket, &slot[i], now_ns), before_ns[i] + HOUR, before_ns[i] + HOUR + 20000);
+    /* It is released after a minute: they go on where they stood, none is late and none goes with another. */
+    assert_true(bucket_release(bucket, &nobody_dies, now_ns + 60 * S));
+    for (int i = 0; i < 10; i++)
+        assert_in_range(promised(bucket, &slot[i], now_ns + 60 * S), before_ns[i] + 60 * S,
+                        before_ns[i] + 60 * S + 20000);
+    assert_in_range(bucket_peek(bucket, now_ns + 60 * S, NULL), before_ns[9] + 60 * S + 100 * MS,
+                    before_ns[9] + 60 * S + 101 * MS);
+    free_bucket(bucket);
+}
+
+static void test_the_operators_mode_has_an_end(void **state)
+{
+    (void)state;
+    struct bucket *bucket = new_bucket();
+    struct bucket_state seen;
+    assert_int_equal(bucket_mode(bucket, START), OPERATOR_AUTO);
+    bucket_set_mode(bucket, OPERATOR_OBSERVE, START + 60 * S);
+    assert_int_equal(bucket_mode(bucket, START), OPERATOR_OBSERVE);
+    assert_int_equal(bucket_mode(bucket, START + 60 * S - 1), OPERATOR_OBSERVE);
+    assert_int_equal(bucket_mode(bucket, START + 60 * S), OPERATOR_AUTO);
+    bucket_read_state(bucket, START, &seen);
+    assert_int_equal(seen.mode, OPERATOR_OBSERVE);
+    assert_int_equal(seen.mode_until_ns, START + 60 * S);
+    bucket_read_state(bucket, START + 60 * S, &seen);
+    assert_int_equal(seen.mode, OPERATOR_AUTO);
+    assert_int_equal(seen.mode_until_ns, 0);
+    bucket_set_mode(bucket, OPERATOR_OFF, TIME_NEVER);
+    bucket_read_state(bucket, START + 1000 * DAY, &seen);
+    assert_int_equal(seen.mode, OPERATOR_OFF);
+    assert_int_equal(seen.mode_until_ns, TIME_NEVER);
+    bucket_set_mode(bucket, OPERATOR_AUTO, TIME_NEVER);
+    assert_int_equal(bucket_mode(bucket, START), OPERATOR_AUTO);
+    free_bucket(bucket);
+}
+
+/* Its place must not be given to another, or the operator's word would be lost. */
+static void test_a_bucket_with_an_operators_mode_is_not_idle(void **state)
+{
+    (void)state;
+    struct bucket *bucket = new_bucket();
+    assert_true(bucket_is_idle(bucket, START));
+    bucket_set_mode(bucket, OPERATOR_OFF, START + 60 * S);
+    assert_false(bucket_is_idle(bucket, START));
+    assert_false(bucket_is_idle(bucket, START + 60 * S - 1));
+    assert_true(bucket_is_idle(bucket, START + 60 * S));
+    bucket_set_mode(bucket, OPERATOR_ENFORCE, TIME_NEVER);
+    assert_false(bucket_is_idle(bucket, START + 1000 * DAY));
+    bucket_set_mode(bucket, OPERATOR_AUTO, TIME_NEVER);
+    assert_true(bucket_is_idle(bucket, START));
     free_bucket(bucket);
 }
 
@@ -937,6 +1103,9 @@ static void use_everything(struct bucket *bucket, int64_t now_ns)
     bucket_cancel(bucket, &slot);
     bucket_charge(bucket, now_ns, 3);
     bucket_block(bucket, &nobody_dies, now_ns, now_ns + (now_ns < TIME_NEVER - S ? S : 0), BLOCK_SOFT);
+    assert_in_range(bucket_block_kind(bucket, now_ns), BLOCK_NONE, BLOCK_HOLD);
+    bucket_block(bucket, &nobody_dies, now_ns, now_ns + (now_ns < TIME_NEVER - S ? S : 0), BLOCK_HOLD);
+    assert_in_range(bucket_mode(bucket, now_ns), OPERATOR_AUTO, OPERATOR_ENFORCE);
     bucket_ask_limits(bucket, &nobody_dies, now_ns, &limits);
     bucket_refill(bucket, &nobody_dies, now_ns);
     bucket_release(bucket, &nobody_dies, now_ns);
@@ -948,6 +1117,9 @@ static void use_everything(struct bucket *bucket, int64_t now_ns)
     bucket_is_idle(bucket, now_ns);
     bucket_read_state(bucket, now_ns, &seen);
     assert_true(seen.limits.count <= RATES_MAX);
+    assert_in_range(seen.block, BLOCK_NONE, BLOCK_HOLD);
+    assert_in_range(seen.mode, OPERATOR_AUTO, OPERATOR_ENFORCE);
+    assert_true(seen.mode_until_ns >= 0);
 }
 
 static void test_garbage_costs_politeness_only(void **state)
@@ -1022,6 +1194,13 @@ int main(void)
         TEST(test_refill_fills),
         TEST(test_refill_lets_those_who_wait_go_first),
         TEST(test_refill_does_not_lift_a_block),
+        TEST(test_a_hold_stops_everybody_until_it_ends_or_is_released),
+        TEST(test_the_servers_word_goes_on_after_a_shorter_hold),
+        TEST(test_a_shorter_word_does_not_end_a_hold),
+        TEST(test_a_hold_outlives_changes_of_limits_and_refills),
+        TEST(test_waiters_keep_order_and_spacing_through_a_hold),
+        TEST(test_the_operators_mode_has_an_end),
+        TEST(test_a_bucket_with_an_operators_mode_is_not_idle),
         TEST(test_a_cold_bucket_has_the_reserve),
         TEST(test_a_small_reserve_comes_back_however_often_it_is_asked_for),
         TEST(test_retries_are_a_part_of_the_requests_of_late),

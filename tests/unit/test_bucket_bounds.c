@@ -161,7 +161,7 @@ static void happen(struct run *run, int64_t now_ns)
     const struct scenario *scenario = run->scenario;
     if (scenario->other.count && chance(run, 50)) {
         const struct limits *next = run->limits == &scenario->limits ? &scenario->other : &scenario->limits;
-        forget_askers(run->bucket);
+        bucket_forget_askers(run->bucket);
         assert_true(bucket_ask_limits(run->bucket, &nobody_dies, now_ns, next));
         change(run, now_ns, now_ns, next);
     } else if (scenario->blocks) {

@@ -212,7 +212,7 @@ static void test_a_stale_booking_costs_one_place(void **state)
     struct picture stale;
     struct bucket_slot slot;
     read_picture(bucket, &stale);
-    forget_askers(bucket);
+    bucket_forget_askers(bucket);
     assert_true(bucket_ask_limits(bucket, &nobody_dies, START + DAY, &one));
     assert_true(bucket_ask_limits(bucket, &nobody_dies, START + DAY + S, &both));
     take_places(bucket, &stale, START + DAY, &slot);

@@ -6,9 +6,9 @@
 #include <pthread.h>
 #include <stdio.h>
 
-#include "tests/unit/bucket_world.h"
+#include "tests/unit/segment_world.h"
 
-#define BOOT UINT64_C(0x1122334455667788)
+#define BOOT WORLD_BOOT
 #define START (1000 * S)
 
 static const uint64_t seed[3] = {UINT64_C(0x0706050403020100), UINT64_C(0x0f0e0d0c0b0a0908), 3};
@@ -94,6 +94,8 @@ static void test_faults(void **state)
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         memcpy((char *)header + cases[i].word, &cases[i].value, 8);
+        assert_int_equal(segment_view(&again, header, SEGMENT_SIZE_MIN, BOOT), cases[i].fault);
+        assert_null(again.header);
         struct segment_header before;
         memcpy((void *)&before, (const void *)header, sizeof before);
         assert_int_equal(segment_attach(&again, header, SEGMENT_SIZE_MIN, BOOT, seed), cases[i].fault);
@@ -103,6 +105,7 @@ static void test_faults(void **state)
         memcpy((void *)header, (const void *)&kept, sizeof kept);
     }
     assert_int_equal(segment_attach(&again, header, SEGMENT_SIZE_MIN - 1, BOOT, seed), SEGMENT_TOO_SMALL);
+    assert_int_equal(segment_view(&again, header, SEGMENT_SIZE_MIN - 1, BOOT), SEGMENT_TOO_SMALL);
     assert_int_equal(segment_attach(&again, header, SEGMENT_SIZE_MIN, BOOT, seed), SEGMENT_OK);
     assert_non_null(segment_fault_text((enum segment_fault)99));
 }
@@ -134,12 +137,107 @@ static void test_a_larger_mapping_keeps_the_size_that_was_set(void **state)
     free(memory);
 }
 
+/* --------------------------------------------------------------------- viewing ---- */
+
+static void test_a_view_shows_everything_and_writes_nothing(void **state)
+{
+    (void)state;
+    struct segment segment = new_segment(SEGMENT_SIZE_MIN), view;
+    const struct limits limits = one_limit(10, S, 5);
+    struct bucket *bucket = segment_bucket(&segment, "host:443", START);
+    struct bucket_state seen;
+    struct bucket_slot slot;
+    unsigned cursor = 0;
+    int64_t until_ns;
+    bucket_ask_limits(bucket, &nobody_dies, START, &limits);
+    bucket_book(bucket, START, &slot);
+    segment_set_mode(&segment, OPERATOR_OBSERVE, START + HOUR);
+    make_read_only(&segment);
+
+    assert_int_equal(segment_view(&view, segment.header, SEGMENT_SIZE_MIN, BOOT), SEGMENT_OK);
+    assert_int_equal(view.size, segment.size);
+    assert_int_equal(view.set_count, segment.set_count);
+    assert_ptr_equal(segment_find(&view, "host:443"), bucket);
+    assert_ptr_equal(segment_next(&view, &cursor), bucket);
+    assert_null(segment_next(&view, &cursor));
+    assert_true(segment_hash(&view, "x", 1) == segment_hash(&segment, "x", 1));
+    assert_int_equal(segment_generation(&view), 0);
+    assert_int_equal(segment_mode(&view, START, &until_ns), OPERATOR_OBSERVE);
+    assert_int_equal(segment_other_metrics(&view)->requests, 0);
+    bucket_read_state(bucket, START, &seen);
+    assert_int_equal((int)(seen.tokens[0] + 0.001), 4);
+    assert_int_equal(bucket_block_kind(bucket, START), BLOCK_NONE);
+    assert_false(bucket_is_idle(bucket, START));
+    assert_int_equal(bucket_metrics(bucket)->requests, 0);
+    free_segment(&segment);
+}
+
+/* Whoever only looks does not make a segment out of what is none. */
+static void test_a_view_of_what_nobody_has_attached_is_a_fault(void **state)
+{
+    (void)state;
+    const size_t words[] = {offsetof(struct segment_header, magic), offsetof(struct segment_header, layout),
+                            offsetof(struct segment_header, size), offsetof(struct segment_header, boot)};
+    struct segment zeros = {.header = new_memory(SEGMENT_SIZE_MIN), .size = SEGMENT_SIZE_MIN}, view;
+    make_read_only(&zeros);
+    assert_int_equal(segment_view(&view, zeros.header, SEGMENT_SIZE_MIN, BOOT), SEGMENT_OTHER_LAYOUT);
+    assert_null(view.header);
+    free_segment(&zeros);
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        struct segment half = new_segment(SEGMENT_SIZE_MIN);
+        memset((char *)half.header + words[i], 0, 8);
+        make_read_only(&half);
+        assert_int_equal(segment_view(&view, half.header, SEGMENT_SIZE_MIN, BOOT), SEGMENT_OTHER_LAYOUT);
+        assert_null(view.header);
+        free_segment(&half);
+    }
+}
+
 /* The key 00..0f and the message 00..0e are the example of the paper that defines the hash. */
 static void test_the_hash_is_siphash(void **state)
 {
     struct segment *segment = *state;
     const unsigned char message[15] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14};
     assert_true(segment_hash(segment, message, sizeof message) == UINT64_C(0xa129ca6149be45e5));
+}
+
+/* ---------------------------------------------------------- what all share besides ---- */
+
+static void test_only_a_later_change_of_configuration_is_news(void **state)
+{
+    struct segment *segment = *state;
+    assert_false(segment_note_configuration(segment, 0));   /* no file: nothing to note */
+    assert_false(segment_note_configuration(segment, 100)); /* the first: nobody has read others */
+    assert_false(segment_note_configuration(segment, 100));
+    assert_false(segment_note_configuration(segment, 99));
+    assert_true(segment_note_configuration(segment, 101));
+    assert_false(segment_note_configuration(segment, 101));
+    assert_false(segment_note_configuration(segment, 100));
+    assert_true(segment_note_configuration(segment, UINT64_MAX));
+    assert_false(segment_note_configuration(segment, UINT64_MAX));
+    assert_int_equal(segment_generation(segment), 0); /* what follows from it is the caller's affair */
+}
+
+static void test_the_operators_mode_has_an_end(void **state)
+{
+    struct segment *segment = *state;
+    int64_t until_ns = 99;
+    assert_int_equal(segment_mode(segment, START, &until_ns), OPERATOR_AUTO);
+    assert_int_equal(until_ns, 0);
+    segment_set_mode(segment, OPERATOR_OFF, START + HOUR);
+    assert_int_equal(segment_mode(segment, START, &until_ns), OPERATOR_OFF);
+    assert_int_equal(until_ns, START + HOUR);
+    assert_int_equal(segment_mode(segment, START + HOUR - 1, NULL), OPERATOR_OFF);
+    assert_int_equal(segment_mode(segment, START + HOUR, NULL), OPERATOR_AUTO);
+    segment_set_mode(segment, OPERATOR_ENFORCE, TIME_NEVER);
+    assert_int_equal(segment_mode(segment, START + 1000 * DAY, &until_ns), OPERATOR_ENFORCE);
+    assert_int_equal(until_ns, TIME_NEVER);
+    segment_set_mode(segment, OPERATOR_AUTO, TIME_NEVER);
+    assert_int_equal(segment_mode(segment, START, &until_ns), OPERATOR_AUTO);
+    assert_int_equal(until_ns, 0);
+    atomic_store(&segment->header->mode, UINT64_MAX);
+    assert_in_range(segment_mode(segment, START, &until_ns), OPERATOR_AUTO, OPERATOR_ENFORCE);
+    assert_true(until_ns >= 0);
 }
 
 /* ------------------------------------------------------------------- the table ---- */
@@ -221,18 +319,22 @@ static void test_busy_and_blocked_buckets_keep_their_places(void **state)
     struct segment *segment = *state;
     const struct limits limits = one_limit(1, HOUR, 1);
     struct bucket *busy = segment_bucket(segment, "busy", START), *blocked = segment_bucket(segment, "blocked", START);
+    struct bucket *switched = segment_bucket(segment, "switched", START);
     struct bucket_slot slot;
     bucket_ask_limits(busy, &nobody_dies, START, &limits);
     bucket_book(busy, START, &slot);
     bucket_block(blocked, &nobody_dies, START, START + HOUR, BLOCK_HARD);
+    bucket_set_mode(switched, OPERATOR_OFF, START + HOUR);
     fill(segment, 0, 500, START + 10 * 60 * S);
     fill(segment, 1000, 500, START + 20 * 60 * S);
     assert_ptr_equal(segment_find(segment, "busy"), busy);
     assert_ptr_equal(segment_find(segment, "blocked"), blocked);
+    assert_ptr_equal(segment_find(segment, "switched"), switched);
     fill(segment, 2000, 500, START + 3 * HOUR);
     fill(segment, 3000, 500, START + 4 * HOUR);
     assert_null(segment_find(segment, "busy"));
     assert_null(segment_find(segment, "blocked"));
+    assert_null(segment_find(segment, "switched"));
 }
 
 static void test_counts_of_the_evicted_go_to_other(void **state)
@@ -402,6 +504,39 @@ static void test_many_look_up_at_once(void **state)
     assert_int_equal(kept, counted);
 }
 
+struct noter {
+    const struct segment *segment;
+    unsigned news;
+};
+
+static void *note_many(void *context)
+{
+    struct noter *noter = context;
+    for (uint64_t changed = 2; changed < 5000; changed++)
+        noter->news += segment_note_configuration(noter->segment, changed);
+    return NULL;
+}
+
+/* Of those who come with the same files, one is the first. */
+static void test_a_change_is_news_to_one_only(void **state)
+{
+    struct segment *segment = *state;
+    pthread_t thread[THREADS];
+    struct noter noter[THREADS];
+    unsigned news = 0;
+    segment_note_configuration(segment, 1);
+    for (unsigned i = 0; i < THREADS; i++) {
+        noter[i] = (struct noter){.segment = segment};
+        assert_int_equal(pthread_create(&thread[i], NULL, note_many, &noter[i]), 0);
+    }
+    for (unsigned i = 0; i < THREADS; i++) {
+        pthread_join(thread[i], NULL);
+        news += noter[i].news;
+    }
+    assert_in_range(news, 1, 4998);
+    assert_int_equal(atomic_load(&segment->header->config_stamp), 4999);
+}
+
 struct newcomer {
     void *memory;
     struct segment segment;
@@ -450,7 +585,11 @@ int main(void)
         TEST(test_faults),
         TEST(test_a_half_set_header_is_completed),
         TEST(test_a_larger_mapping_keeps_the_size_that_was_set),
+        TEST(test_a_view_shows_everything_and_writes_nothing),
+        TEST(test_a_view_of_what_nobody_has_attached_is_a_fault),
         TEST(test_the_hash_is_siphash),
+        TEST(test_only_a_later_change_of_configuration_is_news),
+        TEST(test_the_operators_mode_has_an_end),
         TEST(test_a_name_has_one_bucket),
         TEST(test_next_shows_each_once),
         TEST(test_a_full_set_has_no_bucket_for_a_stranger_yet),
@@ -462,6 +601,7 @@ int main(void)
         TEST(test_of_two_entries_the_lowest_wins),
         TEST(test_names_of_any_length_and_content),
         TEST(test_many_look_up_at_once),
+        TEST(test_a_change_is_news_to_one_only),
         TEST(test_everybody_is_first),
     };
     return cmocka_run_group_tests_name("segment", tests, NULL, NULL);

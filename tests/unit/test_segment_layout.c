@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "core/events.h"
 #include "core/segment_layout.h"
 
 struct field {
@@ -39,10 +40,11 @@ static const struct field fields[] = {
     FIELD(segment_header, event_count,          144,  8),
     FIELD(segment_header, fleet_state,          152,  8),
     FIELD(segment_header, cells_used,           160,  8),
-    FIELD(segment_header, operator_reserved,    168,  24),
+    FIELD(segment_header, config_stamp,         168,  8),
+    FIELD(segment_header, operator_reserved,    176,  16),
     FIELD(segment_header, header_reserved,      192,  1856),
-    FIELD(segment_header, other,                2048, 560),
-    FIELD(segment_header, other_reserved,       2608, 1488),
+    FIELD(segment_header, other,                2048, 800),
+    FIELD(segment_header, other_reserved,       2848, 1248),
 
     FIELD(bucket, key,                          0,    8),
     FIELD(bucket, named,                        8,    8),
@@ -76,14 +78,15 @@ static const struct field fields[] = {
     FIELD(bucket, permits_reserved,             464,  48),
     FIELD(bucket, permit,                       512,  512),
     FIELD(bucket, record,                       1024, 3072),
-    FIELD(bucket, metrics,                      4096, 560),
-    FIELD(bucket, metrics_reserved,             4656, 464),
+    FIELD(bucket, metrics,                      4096, 800),
+    FIELD(bucket, metrics_reserved,             4896, 224),
 
     FIELD(record, owner,                        0,    8),
     FIELD(record, shape,                        8,    8),
     FIELD(record, start_ns,                     16,   8),
     FIELD(record, hard_start_ns,                24,   8),
-    FIELD(record, reserved,                     32,   32),
+    FIELD(record, held_until_ns,                32,   8),
+    FIELD(record, reserved,                     40,   24),
     FIELD(record, limit,                        64,   320),
 
     FIELD(record_limit, v0,                     0,    8),
@@ -99,13 +102,32 @@ static const struct field fields[] = {
 
     FIELD(metrics, requests,                    0,    8),
     FIELD(metrics, attempts,                    8,    8),
-    FIELD(metrics, retries,                     16,   112),
-    FIELD(metrics, refusals,                    128,  104),
-    FIELD(metrics, giveups,                     232,  112),
-    FIELD(metrics, waits,                       344,  88),
-    FIELD(metrics, wait_ns_sum,                 432,  112),
-    FIELD(metrics, observed_waits,              544,  8),
-    FIELD(metrics, observed_retries,            552,  8),
+    FIELD(metrics, retries,                     16,   192),
+    FIELD(metrics, refusals,                    208,  104),
+    FIELD(metrics, giveups,                     312,  192),
+    FIELD(metrics, waits,                       504,  88),
+    FIELD(metrics, wait_ns_sum,                 592,  192),
+    FIELD(metrics, observed_waits,              784,  8),
+    FIELD(metrics, observed_retries,            792,  8),
+
+    FIELD(waiter_record, owner,                 0,    8),
+    FIELD(waiter_record, seal,                  8,    8),
+    FIELD(waiter_record, what,                  16,   8),
+    FIELD(waiter_record, began_ns,              24,   8),
+    FIELD(waiter_record, until_ns,              32,   8),
+    FIELD(waiter_record, reserved,              40,   8),
+    FIELD(waiter_record, bucket,                48,   112),
+    FIELD(waiter_record, endpoint,              160,  96),
+
+    FIELD(event_record, number,                 0,    8),
+    FIELD(event_record, seal,                   8,    8),
+    FIELD(event_record, time_ms,                16,   8),
+    FIELD(event_record, wait_ns,                24,   8),
+    FIELD(event_record, what,                   32,   8),
+    FIELD(event_record, pid,                    40,   8),
+    FIELD(event_record, reserved,               48,   32),
+    FIELD(event_record, program,                80,   32),
+    FIELD(event_record, endpoint,               112,  144),
 };
 /* clang-format on */
 
@@ -128,20 +150,23 @@ static void test_every_byte_is_listed(void **state)
         covered += fields[i].expected_size;
     covered += gaps[0][1];
     assert_int_equal(covered, sizeof(struct segment_header) + sizeof(struct bucket) + sizeof(struct record) +
-                                  sizeof(struct record_limit) + sizeof(struct metrics));
+                                  sizeof(struct record_limit) + sizeof(struct metrics) + sizeof(struct waiter_record) +
+                                  sizeof(struct event_record));
 }
 
 static void test_constants_of_the_layout(void **state)
 {
     (void)state;
     assert_int_equal(SEGMENT_LAYOUT_VERSION, 1);
-    assert_int_equal(CAUSE_COUNT, 14);
+    assert_int_equal(METRIC_CAUSES, 24);
+    assert_int_equal(CAUSE_COUNT, 16);
     assert_int_equal(METRIC_STATUSES, 13);
     assert_int_equal(RATES_MAX, 4);
     assert_int_equal(BUCKET_RECORDS, 8);
     assert_int_equal(SEGMENT_WAYS, 8);
     assert_memory_equal(&(uint64_t){SEGMENT_MAGIC}, "\0\nCurtsy", 8);
-    assert_int_equal(CAUSE_ABORTED, 13); /* causes are indices: a new one goes to the end */
+    assert_int_equal(CAUSE_MODE, 15);    /* causes are indices: a new one goes to the end */
+    assert_int_equal(EVENT_OPERATOR, 6); /* so are kinds of events */
     assert_int_equal(metric_statuses[METRIC_STATUSES - 2], 529);
 }
 
@@ -164,18 +189,18 @@ static void test_regions_of_the_default_and_the_least_size(void **state)
     struct segment_regions r = segment_regions(SEGMENT_SIZE_DEFAULT);
     assert_int_equal(r.set_count, 64);
     assert_int_equal(r.table, 4096);
-    assert_int_equal(r.processes, 2625536);
-    assert_int_equal(r.process_count, 1024);
+    assert_int_equal(r.waiters, 2625536);
+    assert_int_equal(r.waiter_count, 1024);
     assert_int_equal(r.events, 2887680);
-    assert_int_equal(r.event_count, 2048);
+    assert_int_equal(r.event_count, 1024);
     assert_int_equal(r.fleet, 3149824);
     assert_int_equal(r.fleet_bytes, 65536);
     assert_int_equal(r.cells, 3215360);
     assert_int_equal(r.cells_count, 119);
     r = segment_regions(SEGMENT_SIZE_MIN);
     assert_int_equal(r.set_count, 4);
-    assert_int_equal(r.process_count, 64);
-    assert_int_equal(r.event_count, 128);
+    assert_int_equal(r.waiter_count, 64);
+    assert_int_equal(r.event_count, 64);
     assert_int_equal(r.cells_count, 7);
 }
 
@@ -185,13 +210,13 @@ static void test_regions_of_any_size_follow_each_other_and_fit(void **state)
     for (uint64_t size = SEGMENT_SIZE_MIN; size <= SEGMENT_SIZE_MAX; size += size / 7 / SEGMENT_PAGE * SEGMENT_PAGE) {
         struct segment_regions r = segment_regions(size);
         assert_true((r.set_count & (r.set_count - 1)) == 0);
-        assert_true(r.table + r.set_count * SEGMENT_WAYS * sizeof(struct bucket) <= r.processes);
-        assert_true(r.processes + r.process_count * SEGMENT_PROCESS_BYTES <= r.events);
+        assert_true(r.table + r.set_count * SEGMENT_WAYS * sizeof(struct bucket) <= r.waiters);
+        assert_true(r.waiters + r.waiter_count * SEGMENT_WAITER_BYTES <= r.events);
         assert_true(r.events + r.event_count * SEGMENT_EVENT_BYTES <= r.fleet);
         assert_true(r.fleet + r.fleet_bytes <= r.cells);
         assert_true(r.cells + r.cells_count * SEGMENT_CELLS_BYTES <= size);
         assert_true(r.cells_count >= 1);
-        assert_int_equal((r.processes | r.events | r.fleet | r.cells) % SEGMENT_LINE, 0);
+        assert_int_equal((r.waiters | r.events | r.fleet | r.cells) % SEGMENT_LINE, 0);
     }
 }
 
