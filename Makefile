@@ -54,6 +54,9 @@ $(BUILD)/%.o: %.c
 	@mkdir -p $(@D)
 	$(call say,compile $<)$(compile) -c -o $@ $<
 
+# It is embedded, which the compiler's list of dependencies does not tell.
+$(BUILD)/tools/curtsy/init.o: ratelimit.ini
+
 # Only the members that a program needs are taken from it.
 $(BUILD)/libcore.a: $(call objects,$(CORE_SOURCES))
 	@rm -f $@

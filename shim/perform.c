@@ -20,17 +20,12 @@
 #include "shim/wait.h"
 #include "shim/waiting.h"
 
+#include "core/request_headers.h"
 #include "core/system/clock.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
-
-static bool header_is(const char *line, const char *name, size_t name_length)
-{
-    return strncasecmp(line, name, name_length) == 0 && line[name_length] == ':';
-}
 
 /* What of the request decides whether it may be repeated.  Only writes are looked at closely. */
 static struct request_traits traits_of(const struct transfer *transfer)
@@ -44,17 +39,10 @@ static struct request_traits traits_of(const struct transfer *transfer)
     if (classify_method_is_safe(governed->method))
         return traits;
     const char *key_header = governed->resolved.values.idempotency_header;
-    size_t key_length = key_header ? strlen(key_header) : 0;
     traits.is_conditional = transfer->options.if_unmodified_since;
-    for (const struct curl_slist *header = transfer->options.headers; header; header = header->next) {
-        if (!header->data)
-            continue;
-        if (key_length && header_is(header->data, key_header, key_length) && header->data[key_length + 1])
-            traits.has_idempotency_key = true;
-        if (header_is(header->data, "If-Match", 8) || header_is(header->data, "If-None-Match", 13) ||
-            header_is(header->data, "If-Unmodified-Since", 19))
-            traits.is_conditional = true;
-    }
+    for (const struct curl_slist *header = transfer->options.headers; header; header = header->next)
+        if (header->data)
+            request_headers_note(&traits, header->data, key_header);
     return traits;
 }
 

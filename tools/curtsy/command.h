@@ -15,5 +15,15 @@ int command_run(int argc, char **argv);
 int command_check(int argc, char **argv);
 int command_summary(int argc, char **argv);
 int command_status(int argc, char **argv);
+int command_ps(int argc, char **argv);
+int command_events(int argc, char **argv);
+int command_mode(int argc, char **argv);
+int command_hold(int argc, char **argv);
+int command_release(int argc, char **argv);
+int command_refill(int argc, char **argv);
+int command_reload(int argc, char **argv);
+int command_explain(int argc, char **argv);
+int command_headers(int argc, char **argv);
+int command_init(int argc, char **argv);
 
 #endif

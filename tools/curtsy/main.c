@@ -22,8 +22,18 @@ struct command {
 static const struct command commands[] = {
     {"run", command_run, "run a program under Curtsy"},
     {"check", command_check, "look for faults in the configuration, and work out its numbers"},
+    {"explain", command_explain, "what is in force for one request, and what would happen to it"},
+    {"headers", command_headers, "what Curtsy makes of a response's headers"},
+    {"init", command_init, "a commented file to start from"},
     {"summary", command_summary, "what is in force for each host, and where it was said"},
     {"status", command_status, "the budgets now, and what was counted"},
+    {"ps", command_ps, "the processes under Curtsy, and what each waits for"},
+    {"events", command_events, "what has happened lately: refusals, blocks, give-ups"},
+    {"mode", command_mode, "switch Curtsy off, or to observe, for everything or for a host"},
+    {"hold", command_hold, "let no request to a host go for some time"},
+    {"release", command_release, "lift what holds a host, the server's word included"},
+    {"refill", command_refill, "make budgets full again"},
+    {"reload", command_reload, "have every process read its configuration again"},
 };
 #define COMMAND_COUNT (sizeof(commands) / sizeof(commands[0]))
 
