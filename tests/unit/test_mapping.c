@@ -1,95 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Mapping: files that are new, half-made, foreign, hostile or of another boot; programs with closed
- * descriptors and small limits; and many that come at once.  Each test has a file of its own, under
- * a directory that is removed at the end.
+ * descriptors and small limits; and many that come at once.  (For what other users may see
+ * test_mapping_users.c, and for what happens to a file later test_mapping_look.c.)
  */
-#include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <sched.h>
-#include <stdio.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include "tests/unit/bucket_world.h"
+#include "tests/unit/mapping_files.h"
 
 #include "core/system/clock.h"
-#include "core/system/mapping.h"
 
-#define SIZE SEGMENT_SIZE_MIN
 #define RACERS 8
-
-static char directory[64];
-static char path[128];
-static char error[256];
-
-static int set_up(void **state)
-{
-    static unsigned number;
-    (void)state;
-    snprintf(path, sizeof path, "%s/segment%u", directory, number++);
-    memset(error, 'x', sizeof error);
-    return 0;
-}
-
-static int make_directory(void **state)
-{
-    (void)state;
-    strcpy(directory, "/tmp/curtsy-test-XXXXXX");
-    return mkdtemp(directory) ? 0 : -1;
-}
-
-static int remove_directory(void **state)
-{
-    (void)state;
-    DIR *listing = opendir(directory);
-    for (struct dirent *entry; listing && (entry = readdir(listing)) != NULL;)
-        unlinkat(dirfd(listing), entry->d_name, 0);
-    if (listing)
-        closedir(listing);
-    return rmdir(directory);
-}
-
-static void write_file(const char *content, size_t length, mode_t mode)
-{
-    int fd = open(path, O_CREAT | O_WRONLY | O_TRUNC, mode);
-    assert_true(fd >= 0);
-    assert_int_equal(write(fd, content, length), (ssize_t)length);
-    assert_int_equal(fchmod(fd, mode), 0);
-    close(fd);
-}
-
-static struct stat status_of(const char *name)
-{
-    struct stat status;
-    assert_int_equal(stat(name, &status), 0);
-    return status;
-}
-
-static unsigned open_descriptors(void)
-{
-    unsigned count = 0;
-    for (int fd = 0; fd < 256; fd++)
-        count += fcntl(fd, F_GETFD) >= 0;
-    return count;
-}
-
-/* Runs `body` in a child, whose exit status 0 is success. */
-static void in_child(int (*body)(void))
-{
-    pid_t pid = fork();
-    assert_true(pid >= 0);
-    if (pid == 0)
-        _exit(body());
-    int status;
-    assert_int_equal(waitpid(pid, &status, 0), pid);
-    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
-        fail_msg("child ended with status 0x%x", status);
-}
 
 /* --------------------------------------------------------------------- opening ---- */
 
@@ -108,7 +31,7 @@ static void test_made_allocated_private_and_shared(void **state)
     struct mapping first, second;
     unsigned descriptors = open_descriptors();
     errno = EXDEV;
-    assert_true(mapping_open(&first, path, SIZE, MAPPING_PRIVATE_PERMISSIONS, MAPPING_CREATE, error, sizeof error));
+    assert_true(open_it(&first, path, MAPPING_CREATE));
     assert_int_equal(errno, EXDEV);
     assert_string_equal(error, "");
     assert_int_equal(first.size, SIZE);
@@ -121,7 +44,8 @@ static void test_made_allocated_private_and_shared(void **state)
     assert_int_equal(first.device, status.st_dev);
     assert_int_equal(first.owner, geteuid());
 
-    assert_true(mapping_open(&second, path, 64 * SIZE, MAPPING_PRIVATE_PERMISSIONS, MAPPING_EXISTING, error, sizeof error));
+    assert_true(
+        mapping_open(&second, path, 64 * SIZE, MAPPING_PRIVATE_PERMISSIONS, MAPPING_EXISTING, error, sizeof error));
     assert_int_equal(second.size, SIZE); /* it keeps its own */
     assert_int_equal(second.inode, first.inode);
     *(volatile int *)first.memory = 42;
@@ -143,7 +67,7 @@ static void test_a_name_is_under_dev_shm(void **state)
     for (int leading = 0; leading < 2; leading++) {
         snprintf(name, sizeof name, "%scurtsy.test.%d", leading ? "/" : "", (int)getpid());
         snprintf(file, sizeof file, "/dev/shm/curtsy.test.%d", (int)getpid());
-        assert_true(mapping_open(&mapping, name, SIZE, MAPPING_PRIVATE_PERMISSIONS, MAPPING_CREATE, error, sizeof error));
+        assert_true(open_it(&mapping, name, MAPPING_CREATE));
         assert_int_equal(status_of(file).st_ino, mapping.inode);
         mapping_close(&mapping);
     }
@@ -161,7 +85,8 @@ static void test_names_that_are_none(void **state)
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         struct mapping mapping;
         errno = EXDEV;
-        assert_false(mapping_open(&mapping, names[i], SIZE, MAPPING_PRIVATE_PERMISSIONS, MAPPING_CREATE, error, sizeof error));
+        assert_false(
+            mapping_open(&mapping, names[i], SIZE, MAPPING_PRIVATE_PERMISSIONS, MAPPING_CREATE, error, sizeof error));
         assert_null(mapping.memory);
         assert_true(strlen(error) > 10);
         assert_int_equal(errno, EXDEV);
@@ -175,12 +100,12 @@ static void test_what_is_not_there(void **state)
     (void)state;
     struct mapping mapping;
     char expected[256];
-    assert_false(mapping_open(&mapping, path, SIZE, MAPPING_PRIVATE_PERMISSIONS, MAPPING_EXISTING, error, sizeof error));
+    assert_false(open_it(&mapping, path, MAPPING_EXISTING));
     snprintf(expected, sizeof expected, "%s: No such file or directory", path);
     assert_string_equal(error, expected);
     assert_int_equal(access(path, F_OK), -1);
     strcat(path, "/below");
-    assert_false(mapping_open(&mapping, path, SIZE, MAPPING_PRIVATE_PERMISSIONS, MAPPING_CREATE, error, sizeof error));
+    assert_false(open_it(&mapping, path, MAPPING_CREATE));
 }
 
 static void test_a_file_left_short_is_grown(void **state)
@@ -191,8 +116,10 @@ static void test_a_file_left_short_is_grown(void **state)
     for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
         struct mapping mapping;
         write_file(zeros, lengths[i], 0600);
-        assert_false(mapping_open(&mapping, path, 0, MAPPING_PRIVATE_PERMISSIONS, MAPPING_EXISTING, error, sizeof error)); /* readers do not */
-        assert_true(mapping_open(&mapping, path, 2 * SIZE, MAPPING_PRIVATE_PERMISSIONS, MAPPING_CREATE, error, sizeof error));
+        assert_false(mapping_open(&mapping, path, 0, MAPPING_PRIVATE_PERMISSIONS, MAPPING_EXISTING, error,
+                                  sizeof error)); /* readers do not */
+        assert_true(
+            mapping_open(&mapping, path, 2 * SIZE, MAPPING_PRIVATE_PERMISSIONS, MAPPING_CREATE, error, sizeof error));
         assert_int_equal(mapping.size, 2 * SIZE);
         assert_int_equal(status_of(path).st_size, 2 * SIZE);
         ((volatile char *)mapping.memory)[2 * SIZE - 1] = 1;
@@ -206,7 +133,7 @@ static void test_a_sparse_file_is_allocated(void **state)
     struct mapping mapping;
     write_file("", 0, 0600);
     assert_int_equal(truncate(path, SIZE), 0);
-    assert_true(mapping_open(&mapping, path, SIZE, MAPPING_PRIVATE_PERMISSIONS, MAPPING_CREATE, error, sizeof error));
+    assert_true(open_it(&mapping, path, MAPPING_CREATE));
     assert_true(status_of(path).st_blocks * 512 >= (blkcnt_t)SIZE);
     mapping_close(&mapping);
 }
@@ -218,7 +145,8 @@ static void test_sizes_are_made_sensible(void **state)
     for (size_t i = 0; i < 2; i++) {
         struct mapping mapping;
         set_up(NULL);
-        assert_true(mapping_open(&mapping, path, sizes[i][0], MAPPING_PRIVATE_PERMISSIONS, MAPPING_CREATE, error, sizeof error));
+        assert_true(mapping_open(&mapping, path, sizes[i][0], MAPPING_PRIVATE_PERMISSIONS, MAPPING_CREATE, error,
+                                 sizeof error));
         assert_int_equal(mapping.size, sizes[i][1]);
         mapping_close(&mapping);
     }
@@ -228,7 +156,7 @@ static void expect_refusal(const char *why)
 {
     struct mapping mapping;
     unsigned descriptors = open_descriptors();
-    assert_false(mapping_open(&mapping, path, SIZE, MAPPING_PRIVATE_PERMISSIONS, MAPPING_CREATE, error, sizeof error));
+    assert_false(open_it(&mapping, path, MAPPING_CREATE));
     assert_null(mapping.memory);
     if (!strstr(error, why))
         fail_msg("\"%s\" does not say \"%s\"", error, why);
@@ -278,13 +206,13 @@ static int as_a_user(void)
     snprintf(own, sizeof own, "%s.own", path);
     if (chown(path, 0, 0) != 0 || chmod(path, 0666) != 0 || chmod(directory, 0777) != 0 || setuid(12345) != 0)
         return 1;
-    if (!mapping_open(&mapping, path, SIZE, MAPPING_PRIVATE_PERMISSIONS, MAPPING_CREATE, error, sizeof error))
+    if (!open_it(&mapping, path, MAPPING_CREATE))
         return 2; /* root's, for everybody */
     mapping_close(&mapping);
-    if (!mapping_open(&mapping, own, SIZE, MAPPING_PRIVATE_PERMISSIONS, MAPPING_CREATE, error, sizeof error) || mapping.owner != 12345)
+    if (!open_it(&mapping, own, MAPPING_CREATE) || mapping.owner != 12345)
         return 3;
     mapping_close(&mapping);
-    if (chmod(own, 0620) != 0 || mapping_open(&mapping, own, SIZE, MAPPING_PRIVATE_PERMISSIONS, MAPPING_CREATE, error, sizeof error))
+    if (chmod(own, 0620) != 0 || open_it(&mapping, own, MAPPING_CREATE))
         return 4; /* ours, and others may write it */
     return unlink(own);
 }
@@ -307,15 +235,15 @@ static int with_a_small_file_size(void)
     const struct rlimit small = {1024, 1024};
     char made[sizeof path];
     strcpy(made, path);
-    if (!mapping_open(&mapping, path, SIZE, MAPPING_PRIVATE_PERMISSIONS, MAPPING_CREATE, error, sizeof error))
+    if (!open_it(&mapping, path, MAPPING_CREATE))
         return 1;
     mapping_close(&mapping);
     setrlimit(RLIMIT_FSIZE, &small);
-    if (!mapping_open(&mapping, made, SIZE, MAPPING_PRIVATE_PERMISSIONS, MAPPING_CREATE, error, sizeof error))
+    if (!open_it(&mapping, made, MAPPING_CREATE))
         return 2; /* it is there already: nothing grows */
     mapping_close(&mapping);
     strcat(path, ".new");
-    if (mapping_open(&mapping, path, SIZE, MAPPING_PRIVATE_PERMISSIONS, MAPPING_CREATE, error, sizeof error) || !strstr(error, strerror(EFBIG)))
+    if (open_it(&mapping, path, MAPPING_CREATE) || !strstr(error, strerror(EFBIG)))
         return 3;
     return 0;
 }
@@ -331,7 +259,7 @@ static int with_standard_descriptors_closed(void)
     struct mapping mapping;
     for (int fd = 0; fd < 256; fd++)
         close(fd);
-    if (!mapping_open(&mapping, path, SIZE, MAPPING_PRIVATE_PERMISSIONS, MAPPING_CREATE, error, sizeof error))
+    if (!open_it(&mapping, path, MAPPING_CREATE))
         return 1;
     for (int fd = 0; fd < 256; fd++)
         if (fcntl(fd, F_GETFD) >= 0)
@@ -352,10 +280,10 @@ static int without_descriptors(void)
     struct segment segment;
     const struct rlimit none = {0, 0};
     setrlimit(RLIMIT_NOFILE, &none);
-    if (mapping_open(&mapping, path, SIZE, MAPPING_PRIVATE_PERMISSIONS, MAPPING_CREATE, error, sizeof error) || !strstr(error, strerror(EMFILE)))
+    if (open_it(&mapping, path, MAPPING_CREATE) || !strstr(error, strerror(EMFILE)))
         return 1;
     clock_boot_name();
-    if (!mapping_attach(&mapping, &segment, path, SIZE, MAPPING_PRIVATE_PERMISSIONS, MAPPING_CREATE, error, sizeof error) || !mapping.is_private)
+    if (!attach_it(&mapping, &segment, path, MAPPING_CREATE) || !mapping.is_private)
         return 2;
     return *error ? 0 : 3;
 }
@@ -376,9 +304,9 @@ static int on_a_full_file_system(void)
         mount("none", directory, "tmpfs", 0, "size=64k") != 0)
         return 0;
     snprintf(file, sizeof file, "%s/segment", directory);
-    if (mapping_open(&mapping, file, SIZE, MAPPING_PRIVATE_PERMISSIONS, MAPPING_CREATE, error, sizeof error) || !strstr(error, strerror(ENOSPC)))
+    if (open_it(&mapping, file, MAPPING_CREATE) || !strstr(error, strerror(ENOSPC)))
         return 1;
-    if (!mapping_attach(&mapping, &segment, file, SIZE, MAPPING_PRIVATE_PERMISSIONS, MAPPING_CREATE, error, sizeof error) || !mapping.is_private ||
+    if (!attach_it(&mapping, &segment, file, MAPPING_CREATE) || !mapping.is_private ||
         !segment_bucket(&segment, "host", 1))
         return 2;
     return 0;
@@ -393,7 +321,7 @@ static void test_a_full_file_system(void **state)
 static int makes_it(void)
 {
     struct mapping mapping;
-    if (!mapping_open(&mapping, path, SIZE, MAPPING_PRIVATE_PERMISSIONS, MAPPING_CREATE, error, sizeof error))
+    if (!open_it(&mapping, path, MAPPING_CREATE))
         return 1;
     atomic_fetch_add((_Atomic uint64_t *)mapping.memory, 1);
     return 0;
@@ -419,7 +347,7 @@ static void test_many_make_it_at_once(void **state)
         struct mapping mapping;
         set_up(NULL);
         race(makes_it);
-        assert_true(mapping_open(&mapping, path, SIZE, MAPPING_PRIVATE_PERMISSIONS, MAPPING_EXISTING, error, sizeof error));
+        assert_true(open_it(&mapping, path, MAPPING_EXISTING));
         assert_int_equal(*(uint64_t *)mapping.memory, RACERS);
         mapping_close(&mapping);
     }
@@ -449,24 +377,24 @@ static void test_attach_and_fall_back(void **state)
     (void)state;
     struct mapping mapping;
     struct segment segment;
-    assert_true(mapping_attach(&mapping, &segment, path, SIZE, MAPPING_PRIVATE_PERMISSIONS, MAPPING_CREATE, error, sizeof error));
+    assert_true(attach_it(&mapping, &segment, path, MAPPING_CREATE));
     assert_string_equal(error, "");
     assert_false(mapping.is_private);
     assert_non_null(segment_bucket(&segment, "host:443", 1000 * S));
     mapping_close(&mapping);
-    assert_true(mapping_attach(&mapping, &segment, path, 0, MAPPING_PRIVATE_PERMISSIONS, MAPPING_EXISTING, error, sizeof error));
+    assert_true(attach_it(&mapping, &segment, path, MAPPING_EXISTING));
     assert_non_null(segment_find(&segment, "host:443"));
     mapping_close(&mapping);
 
     strcpy(path, "/nonexistent/curtsy/budget");
     errno = EXDEV;
-    assert_true(mapping_attach(&mapping, &segment, path, SIZE, MAPPING_PRIVATE_PERMISSIONS, MAPPING_CREATE, error, sizeof error));
+    assert_true(attach_it(&mapping, &segment, path, MAPPING_CREATE));
     assert_int_equal(errno, EXDEV);
     assert_true(mapping.is_private);
     assert_string_equal(error, "/nonexistent/curtsy/budget: No such file or directory");
     assert_non_null(segment_bucket(&segment, "host:443", 1000 * S));
     mapping_close(&mapping);
-    assert_false(mapping_attach(&mapping, &segment, path, 0, MAPPING_PRIVATE_PERMISSIONS, MAPPING_EXISTING, error, sizeof error));
+    assert_false(attach_it(&mapping, &segment, path, MAPPING_EXISTING));
     assert_null(segment.header);
 }
 
@@ -479,11 +407,11 @@ static void test_a_foreign_file_is_left_alone(void **state)
     memset(text, 'a', SIZE);
     write_file(text, SIZE, 0600);
     struct stat before = status_of(path);
-    assert_true(mapping_attach(&mapping, &segment, path, SIZE, MAPPING_PRIVATE_PERMISSIONS, MAPPING_CREATE, error, sizeof error));
+    assert_true(attach_it(&mapping, &segment, path, MAPPING_CREATE));
     assert_true(mapping.is_private);
     assert_non_null(strstr(error, "not a segment"));
     mapping_close(&mapping);
-    assert_true(mapping_open(&mapping, path, SIZE, MAPPING_PRIVATE_PERMISSIONS, MAPPING_EXISTING, error, sizeof error));
+    assert_true(open_it(&mapping, path, MAPPING_EXISTING));
     assert_memory_equal(mapping.memory, text, SIZE);
     assert_int_equal(status_of(path).st_ino, before.st_ino);
     mapping_close(&mapping);
@@ -499,7 +427,7 @@ static void test_a_short_foreign_file_is_left_alone(void **state)
     struct segment segment;
     char found[sizeof text];
     write_file(text, strlen(text), 0600);
-    assert_true(mapping_attach(&mapping, &segment, path, SIZE, MAPPING_PRIVATE_PERMISSIONS, MAPPING_CREATE, error, sizeof error));
+    assert_true(attach_it(&mapping, &segment, path, MAPPING_CREATE));
     assert_true(mapping.is_private);
     assert_non_null(strstr(error, "not a segment"));
     mapping_close(&mapping);
@@ -515,7 +443,7 @@ static uint64_t written_under(uint64_t change_boot)
 {
     struct mapping mapping;
     struct segment segment;
-    assert_true(mapping_attach(&mapping, &segment, path, SIZE, MAPPING_PRIVATE_PERMISSIONS, MAPPING_CREATE, error, sizeof error));
+    assert_true(attach_it(&mapping, &segment, path, MAPPING_CREATE));
     segment_bucket(&segment, "host:443", 1000 * S);
     atomic_fetch_xor(&segment.header->boot, change_boot);
     uint64_t inode = mapping.inode;
@@ -529,9 +457,9 @@ static void test_a_segment_of_an_earlier_boot_is_replaced(void **state)
     struct mapping mapping;
     struct segment segment;
     written_under(UINT64_C(1) << 40);
-    assert_false(mapping_attach(&mapping, &segment, path, 0, MAPPING_PRIVATE_PERMISSIONS, MAPPING_EXISTING, error, sizeof error));
+    assert_false(attach_it(&mapping, &segment, path, MAPPING_EXISTING));
     assert_non_null(strstr(error, "before this machine was started"));
-    assert_true(mapping_attach(&mapping, &segment, path, SIZE, MAPPING_PRIVATE_PERMISSIONS, MAPPING_CREATE, error, sizeof error));
+    assert_true(attach_it(&mapping, &segment, path, MAPPING_CREATE));
     assert_string_equal(error, "");
     assert_false(mapping.is_private);
     assert_null(segment_find(&segment, "host:443"));
@@ -545,7 +473,7 @@ static void test_a_segment_of_another_time_namespace_is_left_alone(void **state)
     struct mapping mapping;
     struct segment segment;
     uint64_t inode = written_under(1);
-    assert_true(mapping_attach(&mapping, &segment, path, SIZE, MAPPING_PRIVATE_PERMISSIONS, MAPPING_CREATE, error, sizeof error));
+    assert_true(attach_it(&mapping, &segment, path, MAPPING_CREATE));
     assert_true(mapping.is_private);
     assert_true(strlen(error) > 10);
     assert_int_equal(status_of(path).st_ino, inode);
@@ -556,7 +484,7 @@ static int attaches_and_counts(void)
 {
     struct mapping mapping;
     struct segment segment;
-    if (!mapping_attach(&mapping, &segment, path, SIZE, MAPPING_PRIVATE_PERMISSIONS, MAPPING_CREATE, error, sizeof error) || mapping.is_private)
+    if (!attach_it(&mapping, &segment, path, MAPPING_CREATE) || mapping.is_private)
         return 1;
     segment_bump_generation(&segment);
     return 0;
@@ -571,13 +499,11 @@ static void test_many_replace_it_at_once(void **state)
         set_up(NULL);
         written_under(UINT64_C(1) << 40);
         race(attaches_and_counts);
-        assert_true(mapping_attach(&mapping, &segment, path, 0, MAPPING_PRIVATE_PERMISSIONS, MAPPING_EXISTING, error, sizeof error));
+        assert_true(attach_it(&mapping, &segment, path, MAPPING_EXISTING));
         assert_int_equal(segment_generation(&segment), RACERS); /* all of them in one file */
         mapping_close(&mapping);
     }
 }
-
-#define TEST(name) cmocka_unit_test_setup(name, set_up)
 
 int main(void)
 {

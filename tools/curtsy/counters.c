@@ -14,10 +14,15 @@
 #define INDENT 4
 
 const char *const counter_names[] = {
-    "curtsy_requests_total",       "curtsy_attempts_total",
-    "curtsy_retries_total{cause}", "curtsy_refusals_total{status}",
-    "curtsy_giveups_total{cause}", "curtsy_wait_seconds{cause}",
-    "curtsy_blocked_seconds",      NULL,
+    "curtsy_requests_total",
+    "curtsy_attempts_total",
+    "curtsy_retries_total{cause}",
+    "curtsy_refusals_total{status}",
+    "curtsy_giveups_total{cause}",
+    "curtsy_wait_seconds{cause}",
+    "curtsy_blocked_seconds",
+    "curtsy_waiting",
+    NULL,
 };
 
 /* A family of counters: one metric's values by label. */

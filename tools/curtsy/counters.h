@@ -9,7 +9,7 @@
 
 #include <jansson.h>
 
-/* The metrics that this version counts, with their labels, NULL at the end. */
+/* The metrics that this version shows, with their labels, NULL at the end. */
 extern const char *const counter_names[];
 
 /* Adds them to `object`: the name of a metric is the field, its label the field of an object within.

@@ -1,42 +1,44 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * curtsy status: every bucket of the segment now: its limits, the tokens in it, what blocks it, and
- * what was counted.  It only reads; a picture of each bucket is consistent, the pictures of two
- * buckets are not of one instant.
+ * what was counted.  It only reads.
+ *
+ * A user sees the segment that his programs use.  Root, unless he names one, sees those of everybody;
+ * as JSON only where he asks for it by --all, since a script needs to know which of the two forms it gets.
  */
+#include "tools/curtsy/bucket_view.h"
 #include "tools/curtsy/command.h"
-#include "tools/curtsy/counters.h"
+#include "tools/curtsy/operate.h"
 #include "tools/curtsy/output.h"
-#include "tools/curtsy/view.h"
-
-#include "core/system/clock.h"
+#include "tools/curtsy/segment_list.h"
 
 #include <argp.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
-#include <time.h>
+#include <unistd.h>
 
-enum { OPTION_JSON = 256, OPTION_SEGMENT };
+enum { OPTION_JSON = 256, OPTION_SEGMENT, OPTION_ALL };
 
 struct status_options {
     const char *segment;
     const char *host;
+    struct host_word word;
     bool as_json;
+    bool all;
 };
 
-/* A bucket and the picture taken of it. */
-struct shown {
-    struct bucket_state state;
-    const struct metrics *metrics;
-};
-
-struct shown_list {
-    struct shown *item;
-    size_t count;
-    size_t room;
+/* What is under way: one segment after the other. */
+struct status {
+    const struct status_options *options;
+    const struct operation *operation;
+    const struct view *view; /* the one that is being shown, open or not */
+    bool lists_all;
+    size_t bucket_count; /* of those that were asked for */
+    size_t segment_count;
+    size_t printed_count; /* of the segments, as text */
+    json_t *segments;     /* NULL: text */
+    bool is_whole;        /* enough memory */
 };
 
 static error_t parse(int key, char *argument, struct argp_state *state)
@@ -50,210 +52,172 @@ static error_t parse(int key, char *argument, struct argp_state *state)
     case OPTION_JSON:
         options->as_json = true;
         return 0;
+    case OPTION_ALL:
+        options->all = true;
+        return 0;
     case ARGP_KEY_ARG:
         if (options->host != NULL)
             return ARGP_ERR_UNKNOWN;
         options->host = argument;
+        return 0;
+    case ARGP_KEY_END:
+        if (options->all && options->segment != NULL)
+            argp_error(state, "--all and --segment exclude each other");
         return 0;
     default:
         return ARGP_ERR_UNKNOWN;
     }
 }
 
-/* `name` is "host:port", "[::1]:port", either with a path behind it, or "{section}".  `host` may name
- * it with or without the port, and an IPv6 address with or without brackets. */
-static bool host_matches(const char *name, const char *host)
-{
-    size_t length = strlen(host);
-    const char *end;
+/* ------------------------------------------------------------------- one segment ---- */
 
-    if (name[0] == '[' && host[0] != '[')
-        return strncasecmp(name + 1, host, length) == 0 && name[length + 1] == ']';
-    if (strncasecmp(name, host, length) != 0)
-        return false;
-    end = name + length;
-    return *end == '\0' || *end == '/' || (*end == ':' && (name[0] != '[' || end[-1] == ']'));
+/* The buckets of the host that was asked for, or all with what is left of those that are gone. */
+static bool take_pictures(const struct status *status, struct bucket_pictures *pictures)
+{
+    const struct operation *operation = status->operation;
+    const struct segment *segment = &status->view->segment;
+    const struct status_options *options = status->options;
+    struct host_buckets buckets = {0};
+    bool is_whole;
+
+    *pictures = (struct bucket_pictures){0};
+    if (options->host != NULL)
+        is_whole = host_buckets_find(segment, &options->word, operation->config, operation->machine, false,
+                                     operation->now_ns, &buckets);
+    else
+        is_whole = host_buckets_all(segment, &buckets);
+    is_whole = is_whole && bucket_pictures_take(pictures, segment, buckets.item, buckets.count, operation->now_ns);
+    host_buckets_free(&buckets);
+    if (is_whole && options->host == NULL)
+        bucket_pictures_add_other(pictures, segment);
+    return is_whole;
 }
 
-static bool shown_add(struct shown_list *list, const struct shown *shown)
+static json_t *segment_json(const struct status *status, const struct bucket_pictures *pictures)
 {
-    if (list->count == list->room) {
-        size_t room = list->room != 0 ? 2 * list->room : 64;
-        struct shown *item = reallocarray(list->item, room, sizeof(*item));
-        if (item == NULL)
-            return false;
-        list->item = item;
-        list->room = room;
-    }
-    list->item[list->count++] = *shown;
-    return true;
-}
-
-static int compare_names(const void *a, const void *b)
-{
-    return strcmp(((const struct shown *)a)->state.name, ((const struct shown *)b)->state.name);
-}
-
-/* Every bucket that `host` names, or all, by name; then what the evicted ones had counted. */
-static bool collect(const struct segment *segment, const char *host, int64_t now_ns, struct shown_list *list)
-{
-    const struct metrics *other = segment_other_metrics(segment);
-    struct shown shown;
-    struct bucket *bucket;
-    unsigned cursor = 0;
-
-    while ((bucket = segment_next(segment, &cursor)) != NULL) {
-        bucket_read_state(bucket, now_ns, &shown.state);
-        shown.metrics = bucket_metrics(bucket);
-        make_printable(shown.state.name);
-        if ((host == NULL || host_matches(shown.state.name, host)) && !shown_add(list, &shown))
-            return false;
-    }
-    if (list->count > 1)
-        qsort(list->item, list->count, sizeof(list->item[0]), compare_names);
-    if (host != NULL || atomic_load_explicit(&other->requests, memory_order_relaxed) == 0)
-        return true;
-    shown = (struct shown){.state = {.name = "other"}, .metrics = other};
-    return shown_add(list, &shown);
-}
-
-static int64_t remaining_ns(int64_t until_ns, int64_t now_ns)
-{
-    return until_ns > now_ns ? until_ns - now_ns : 0;
-}
-
-static double seconds(int64_t ns)
-{
-    return (double)ns / (double)NS_PER_SECOND;
-}
-
-static json_t *limits_json(const struct bucket_state *state)
-{
-    json_t *array = json_array();
-
-    for (unsigned i = 0; i < state->limits.count; i++) {
-        const struct limit *limit = &state->limits.item[i];
-        json_array_append_new(
-            array, json_pack("{s:f, s:f, s:o, s:f, s:f}", "rate_per_s", limit_rate_per_second(limit), "burst",
-                             (double)limit->burst / (double)TOKEN_ONE, "quota",
-                             limit->published != 0 ? json_integer((json_int_t)limit->published) : json_null(),
-                             "window_s", seconds(limit->window_ns), "tokens", state->tokens[i]));
-    }
-    return array;
-}
-
-static json_t *bucket_json(const struct shown *shown, int64_t now_ns)
-{
-    const struct bucket_state *state = &shown->state;
-    json_t *object = json_pack("{s:o, s:o}", "bucket", json_text(state->name), "limits", limits_json(state));
-
-    json_object_set_new(object, "curtsy_blocked_seconds",
-                        json_real(seconds(remaining_ns(state->blocked_until_ns, now_ns))));
-    json_object_set_new(object, "block_is_soft", json_boolean(state->block == BLOCK_SOFT));
-    json_object_set_new(object, "next_s",
-                        state->next_ns != TIME_NEVER ? json_real(seconds(remaining_ns(state->next_ns, now_ns)))
-                                                     : json_null());
-    counters_add_json(object, shown->metrics);
-    return object;
-}
-
-static void print_json(const struct view *view, const struct shown_list *list, int64_t now_ns)
-{
+    const struct view *view = status->view;
     json_t *document = view_json(view);
-    json_t *buckets = json_array();
+    int64_t until_ns;
 
-    for (size_t i = 0; i < list->count; i++)
-        json_array_append_new(buckets, bucket_json(&list->item[i], now_ns));
-    json_object_set_new(document, "buckets", buckets);
-    output_json(document);
+    if (view->is_open) {
+        enum operator_mode mode = segment_mode(&view->segment, status->operation->now_ns, &until_ns);
+        operator_mode_add_json(document, mode, until_ns, status->operation->now_ns);
+    }
+    json_object_set_new(document, "buckets", bucket_pictures_json(pictures));
+    if (!view->is_open)
+        json_object_set_new(document, "error", json_text(view->error));
+    return document;
 }
 
-static void print_heading(void)
+/* An empty line before each but the first. */
+static void begin_segment(struct status *status)
 {
-    printf("\n%s%-36s %10s %9s %8s %9s %9s %9s%s\n", output_style(STYLE_BOLD), "BUCKET", "QUOTA", "TOKENS", "NEXT",
-           "REQUESTS", "ATTEMPTS", "WAITED", output_style(STYLE_PLAIN));
-}
-
-/* The published quota, or the plain rate where none was published. */
-static const char *quota_text(char buffer[RATE_TEXT_SIZE], const struct limit *limit)
-{
-    if (limit->published == 0)
-        return rate_text(buffer, limit);
-    units_format_rate(buffer, RATE_TEXT_SIZE, (struct rate){limit->published, limit->window_ns});
-    return buffer;
-}
-
-static void print_block(const struct bucket_state *state, int64_t now_ns)
-{
-    int64_t remaining = remaining_ns(state->blocked_until_ns, now_ns);
-    time_t until = (time_t)(clock_wall_s() + remaining / NS_PER_SECOND);
-    struct tm local;
-    char clock[32], time[SHORT_TIME_SIZE];
-
-    if (remaining == 0)
-        return;
-    if (localtime_r(&until, &local) == NULL || strftime(clock, sizeof(clock), "%Y-%m-%d %H:%M:%S", &local) == 0)
-        snprintf(clock, sizeof(clock), "?");
-    printf("    %sblocked until %s (for %s), by %s%s\n",
-           output_style(state->block == BLOCK_SOFT ? STYLE_CAUTION : STYLE_FAULT), clock, short_time(time, remaining),
-           state->block == BLOCK_SOFT   ? "its quota fields"
-           : state->block == BLOCK_HOLD ? "the operator"
-                                        : "the server's word", output_style(STYLE_PLAIN));
-}
-
-/* The limit with the fewest tokens is in the row; all are below it, with what they come to. */
-static void print_limits(const struct bucket_state *state)
-{
-    char rate[RATE_TEXT_SIZE], quota[RATE_TEXT_SIZE];
-
-    for (unsigned i = 0; i < state->limits.count; i++) {
-        const struct limit *limit = &state->limits.item[i];
-        printf("    rate %s, burst %.6g", rate_text(rate, limit), (double)limit->burst / (double)TOKEN_ONE);
-        if (state->limits.count > 1)
-            printf(", tokens %.1f, for %s", state->tokens[i], quota_text(quota, limit));
+    if (status->printed_count++ > 0)
         putchar('\n');
-    }
 }
 
-static void print_bucket(const struct shown *shown, int64_t now_ns)
+static void print_segment(struct status *status, const struct bucket_pictures *pictures)
 {
-    const struct bucket_state *state = &shown->state;
-    const struct metrics *metrics = shown->metrics;
-    char quota[RATE_TEXT_SIZE] = "none", tokens[32] = "-", next[SHORT_TIME_SIZE], waited[SHORT_TIME_SIZE];
-    unsigned tightest = 0;
+    const struct view *view = status->view;
+    int64_t until_ns;
 
-    for (unsigned i = 1; i < state->limits.count; i++)
-        if (state->tokens[i] < state->tokens[tightest])
-            tightest = i;
-    if (state->limits.count > 0) {
-        quota_text(quota, &state->limits.item[tightest]);
-        snprintf(tokens, sizeof(tokens), "%.1f", state->tokens[tightest]);
+    begin_segment(status);
+    view_print(view);
+    if (!view->is_open)
+        return;
+    enum operator_mode mode = segment_mode(&view->segment, status->operation->now_ns, &until_ns);
+    operator_mode_print(mode, until_ns, status->operation->now_ns, "");
+    bucket_pictures_print(pictures);
+}
+
+/* Of many, people see those that have something of the host. */
+static void show_segment(struct status *status, const struct view *view)
+{
+    struct bucket_pictures pictures = {0};
+
+    status->view = view;
+    if (view->is_open && !take_pictures(status, &pictures))
+        status->is_whole = false;
+    if (status->segments != NULL)
+        json_array_append_new(status->segments, segment_json(status, &pictures));
+    else if (!status->lists_all || status->options->host == NULL || pictures.count > 0)
+        print_segment(status, &pictures);
+    status->bucket_count += pictures.count;
+    status->segment_count++;
+    bucket_pictures_free(&pictures);
+}
+
+/* ------------------------------------------------------------------- all of them ---- */
+
+static void show_other_layout(struct status *status, const struct found_segment *found)
+{
+    if (status->segments != NULL) {
+        json_array_append_new(status->segments, found_segment_json(found));
+    } else if (status->options->host == NULL) {
+        begin_segment(status);
+        found_segment_print(found);
     }
-    if (state->next_ns <= now_ns)
-        snprintf(next, sizeof(next), "now");
+    status->segment_count++;
+}
+
+static bool is_same_file(const char *name, const char *other)
+{
+    char path[PATH_MAX], other_path[PATH_MAX];
+
+    return mapping_path(name, path, sizeof(path), NULL, 0) &&
+           mapping_path(other, other_path, sizeof(other_path), NULL, 0) && strcmp(path, other_path) == 0;
+}
+
+/* Those of the usual names, but for the one that was shown first; of other layouts only, or all. */
+static void show_found(struct status *status, uint32_t owner, bool others_only)
+{
+    const struct operation *operation = status->operation;
+    static struct view view;
+    struct segment_list list;
+
+    if (!segment_list_find(&list, owner))
+        status->is_whole = false;
+    for (size_t i = 0; i < list.count; i++) {
+        const struct found_segment *found = &list.item[i];
+        if (!found->is_of_this_layout) {
+            show_other_layout(status, found);
+        } else if (!others_only && !is_same_file(found->name, operation->view.name)) {
+            view_open(&view, found->name, &operation->environment, operation->config);
+            show_segment(status, &view);
+            view_close(&view);
+        }
+    }
+    segment_list_free(&list);
+}
+
+/* ------------------------------------------------------------------ the answer ---- */
+
+static int conclude(const struct status *status)
+{
+    const struct status_options *options = status->options;
+
+    if (!status->is_whole)
+        complain("out of memory");
+    else if (options->host != NULL && status->bucket_count == 0)
+        complain("no bucket of %s", options->host);
     else
-        short_time(next, state->next_ns == TIME_NEVER ? TIME_NEVER : state->next_ns - now_ns);
-    if (strlen(state->name) > 36)
-        printf("%s\n%-36s", state->name, "");
-    else
-        printf("%-36s", state->name);
-    printf(" %10s %9s %8s %9" PRIu64 " %9" PRIu64 " %9s\n", quota, tokens, next,
-           atomic_load_explicit(&metrics->requests, memory_order_relaxed),
-           atomic_load_explicit(&metrics->attempts, memory_order_relaxed),
-           short_time(waited, (int64_t)counters_waited_ns(metrics)));
-    print_limits(state);
-    print_block(state, now_ns);
-    counters_print(metrics);
+        return STATUS_SUCCESS;
+    return STATUS_NEGATIVE;
+}
+
+/* Who has named a segment is asking about that one. */
+static bool is_named(const struct status *status)
+{
+    return status->options->segment != NULL || status->operation->environment.segment != NULL;
 }
 
 /* No segment is an answer, and a script that asks for JSON gets it as JSON. */
-static int show_nothing(const struct view *view, const struct status_options *options)
+static int show_nothing(struct status *status)
 {
-    if (options->as_json) {
-        json_t *document = view_json(view);
-        json_object_set_new(document, "buckets", json_array());
-        json_object_set_new(document, "error", json_text(view->error));
-        output_json(document);
+    const struct view *view = status->view;
+
+    if (status->options->as_json) {
+        output_json(segment_json(status, &(struct bucket_pictures){0}));
         complain("no segment: %s", view->error);
     } else if (view->is_missing) {
         printf("nothing has run under Curtsy here yet: no segment %s\n", view->name);
@@ -263,32 +227,64 @@ static int show_nothing(const struct view *view, const struct status_options *op
     return STATUS_NEGATIVE;
 }
 
-static int show(const struct view *view, const struct status_options *options)
+/* The segment in operation.view alone, but for a word about one's own of other layouts: a program that
+ * was started before an update goes on under the old one. */
+static int show_one(struct status *status)
 {
-    int64_t now_ns = clock_now_ns();
-    struct shown_list list = {0};
-    int status = STATUS_SUCCESS;
+    const struct status_options *options = status->options;
+    const struct view *view = status->view;
+    struct bucket_pictures pictures;
+    int answer;
 
-    if (!collect(&view->segment, options->host, now_ns, &list)) {
-        complain("out of memory");
-        status = STATUS_NEGATIVE;
-    } else if (options->as_json) {
-        print_json(view, &list, now_ns);
+    if (options->as_json && view->is_open) {
+        status->is_whole = take_pictures(status, &pictures);
+        status->bucket_count = pictures.count;
+        output_json(segment_json(status, &pictures));
+        bucket_pictures_free(&pictures);
+        return conclude(status);
+    }
+    if (view->is_open) {
+        show_segment(status, view);
+        answer = conclude(status);
     } else {
-        view_print(view);
-        if (list.count > 0)
-            print_heading();
-        else
-            puts("no buckets");
-        for (size_t i = 0; i < list.count; i++)
-            print_bucket(&list.item[i], now_ns);
+        answer = show_nothing(status);
     }
-    if (options->host != NULL && list.count == 0) {
-        complain("no bucket of %s", options->host);
-        status = STATUS_NEGATIVE;
+    if (!options->as_json && !is_named(status) && options->host == NULL) {
+        status->printed_count = 1;
+        show_found(status, geteuid(), true);
     }
-    free(list.item);
-    return status;
+    return answer;
+}
+
+/* One's own that is not there yet is worth no line where there are others. */
+static int show_all(struct status *status)
+{
+    const struct view *view = status->view;
+    bool as_json = status->options->as_json;
+
+    status->segments = as_json ? json_array() : NULL;
+    status->lists_all = true;
+    if (!view->is_missing)
+        show_segment(status, view);
+    show_found(status, UINT32_MAX, false);
+    if (as_json)
+        output_json(json_pack("{s:o}", "segments", status->segments));
+    if (status->segment_count > 0)
+        return conclude(status);
+    if (as_json)
+        complain("no segment");
+    else
+        printf("nothing has run under Curtsy here yet: no segment %s\n", view->name);
+    return STATUS_NEGATIVE;
+}
+
+static bool wants_all(const struct status *status)
+{
+    const struct status_options *options = status->options;
+
+    if (options->all || options->as_json)
+        return options->all;
+    return geteuid() == 0 && !is_named(status);
 }
 
 int command_status(int argc, char **argv)
@@ -296,27 +292,29 @@ int command_status(int argc, char **argv)
     static const struct argp_option option_list[] = {
         {"json", OPTION_JSON, NULL, 0, "print JSON", 0},
         {"segment", OPTION_SEGMENT, "NAME", 0, "look at this segment instead of one's own", 0},
+        {"all", OPTION_ALL, NULL, 0, "look at the segments of all users, as root does unless he names one", 0},
         {0},
     };
     static const struct argp arguments = {
         .options = option_list,
         .parser = parse,
         .args_doc = "[HOST]",
-        .doc = "Shows each bucket's limits, tokens, blocks and counts, or those of HOST.",
+        .doc = "Shows each bucket's limits, tokens, blocks, waiters and counts, or those of HOST.",
     };
+    static struct operation operation;
     struct status_options options = {0};
-    struct environment environment;
-    struct config *config;
-    static struct view view;
+    struct status status = {.options = &options, .operation = &operation, .view = &operation.view, .is_whole = true};
+    int answer = STATUS_NEGATIVE;
 
     if (argp_parse(&arguments, argc, argv, 0, NULL, &options) != 0)
         return STATUS_MISUSE;
-    environment_read(&environment);
-    config = config_files_load(&environment, NULL, NULL, NULL);
-    view_open(&view, options.segment, &environment, config);
-
-    int status = view.is_open ? show(&view, &options) : show_nothing(&view, &options);
-    view_close(&view);
-    config_free(config);
-    return status;
+    if (options.host != NULL && !parse_host_word(options.host, &options.word))
+        return STATUS_MISUSE;
+    operation_begin(&operation, options.segment, MAPPING_VIEW);
+    if (operation.view.name[0] == '\0')
+        operation_complain(&operation);
+    else
+        answer = wants_all(&status) ? show_all(&status) : show_one(&status);
+    operation_end(&operation);
+    return answer;
 }
