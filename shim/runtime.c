@@ -149,13 +149,14 @@ static bool is_another_users(const struct memory_part *memory)
     return memory->is_default && uid != UINT32_MAX && uid != memory->uid;
 }
 
-/* What is mapped stays in use where nothing better can be had: others may still share it. */
+/* What is mapped stays in use where nothing better can be had: others may still share it.  Who has memory
+ * of his own may find that there is shared memory by now. */
 static struct memory_part *attach_again(struct snapshot *before, const struct policy_part *policy)
 {
     const struct memory_part *memory = before->memory;
-    bool is_replaced = !memory->mapping.is_private && mapping_look(&memory->mapping, memory->name) != MAPPING_IN_PLACE;
     struct memory_part *attached = NULL;
-    if (is_replaced || is_another_users(memory))
+    if (memory->mapping.is_private || mapping_look(&memory->mapping, memory->name) != MAPPING_IN_PLACE ||
+        is_another_users(memory))
         attached = memory_part_attach_again(policy);
     return attached ? attached : before->memory;
 }
