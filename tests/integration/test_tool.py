@@ -17,7 +17,10 @@ import pytest
 
 from harness import told
 
-COMMANDS = ["run", "check", "summary", "status"]
+COMMANDS = [
+    "run", "check", "explain", "headers", "init", "summary", "status",
+    "ps", "events", "mode", "hold", "release", "refill", "reload",
+]
 
 
 # ---- the command line ----
