@@ -82,8 +82,18 @@ def test_the_three_lines(curtsy, up):
     assert f"127.0.0.1:{up.port}" in result.text
 
 
-def test_the_configuration_it_shows_is_valid(curtsy, tmp_path):
-    block = re.search(r"^```ini\n(.*?)^```$", README, re.M | re.S).group(1)
+INI = re.findall(r"^```ini\n(.*?)^```$", README, re.M | re.S)
+
+
+@pytest.mark.parametrize("block", INI, ids=[block.splitlines()[0] for block in INI])
+def test_the_configuration_it_shows_is_valid(curtsy, tmp_path, block):
     (tmp_path / "shown.ini").write_text(block)
     result = curtsy.tool("check", "--strict", os.fspath(tmp_path / "shown.ini"))
     assert result.rc == 0, result.errors
+
+
+def test_each_command_it_names_is_there(curtsy):
+    named = set(re.findall(r"`(?:build/)?curtsy ([a-z]+)", README))
+    assert {"ps", "events", "explain", "mode"} <= named
+    for command in named:
+        assert curtsy.tool(command, "--help").rc == 0, command
