@@ -30,6 +30,15 @@ void builder_report(struct config_builder *builder, enum severity severity, unsi
     builder->sink(builder->sink_context, &diagnostic);
 }
 
+size_t builder_shown(const char *text, size_t length, size_t most)
+{
+    if (length <= most)
+        return length;
+    while (most > 0 && ((unsigned char)text[most] & 0xc0) == 0x80)
+        most--;
+    return most;
+}
+
 char *builder_copy(struct config_builder *builder, const char *text)
 {
     char *copy = arena_copy(&builder->owned->arena, text, strlen(text));
@@ -140,18 +149,56 @@ static bool add_section(struct config_builder *builder, const struct section_nam
     return true;
 }
 
+static void report_bad_name(struct config_builder *builder, const struct config_line *line, const char *expected)
+{
+    char ascii[SECTION_NAME_SIZE];
+    size_t length = strlen(line->text);
+    int shown = (int)builder_shown(line->text, length, NAME_SHOWN);
+
+    /* What stands before an @ may be a password, and a query may hold one. */
+    if (strpbrk(line->text, "@?") != NULL)
+        builder_report(builder, SEVERITY_ERROR, line->number, "[...]: expected %s", expected);
+    else if (expected == section_name_not_ascii && section_name_in_ascii(line->text, length, ascii, sizeof ascii))
+        builder_report(builder, SEVERITY_ERROR, line->number, "[%.*s]: expected %s, here [%s]", shown, line->text,
+                       expected, ascii);
+    else
+        builder_report(builder, SEVERITY_ERROR, line->number, "[%.*s]: expected %s", shown, line->text, expected);
+}
+
+/* [defaults] is a host of that name, which is hardly meant. */
+static void check_spelling(struct config_builder *builder, const struct config_line *line,
+                           const struct section_name *name)
+{
+    const char *host = name->host;
+    static const char *const meant[] = {"default", "curtsy"};
+    for (size_t i = 0; i < sizeof meant / sizeof meant[0]; i++)
+        if (host[0] == meant[i][0] && strlen(host) <= KEYS_DISTANCE_LENGTH_MAX && keys_distance(host, meant[i]) <= 2)
+            builder_report(builder, SEVERITY_WARNING, line->number,
+                           "[%s] speaks for a host of that name; did you mean [%s]?", name->canonical, meant[i]);
+}
+
+/* A second header in one file is more likely forgotten than meant.  One with its key behind it is a
+ * setting by itself, as on a command line. */
+static void note_header(struct config_builder *builder, const struct config_line *line, const char *name,
+                        struct origin *last)
+{
+    if (last->file == builder->file && line->kind == CONFIG_LINE_SECTION)
+        builder_report(builder, SEVERITY_WARNING, line->number, "[%s] is given again: this goes on with line %u", name,
+                       last->line);
+    *last = (struct origin){builder->file, line->number};
+}
+
 static void enter_section(struct config_builder *builder, const struct config_line *line)
 {
     struct section_name name;
     const char *expected = section_name_parse(line->text, &name);
     if (expected != NULL) {
-        /* What stands before an @ may be a password. */
-        const char *shown = strchr(line->text, '@') == NULL ? line->text : "...";
-        builder_report(builder, SEVERITY_ERROR, line->number, "[%.*s]: expected %s", NAME_SHOWN, shown, expected);
+        report_bad_name(builder, line, expected);
         builder->place = PLACE_BAD;
         return;
     }
     if (name.kind == SECTION_CURTSY) {
+        note_header(builder, line, name.canonical, &builder->last_curtsy);
         builder->place = PLACE_CURTSY;
         return;
     }
@@ -165,8 +212,11 @@ static void enter_section(struct config_builder *builder, const struct config_li
 
     struct section *section = builder_section(builder);
     section->order = builder->mentions++;
+    if (section->origin.file == NULL && name.kind == SECTION_HOST)
+        check_spelling(builder, line, &name);
     if (section->origin.file == NULL)
         section->origin = (struct origin){builder->file, line->number};
+    note_header(builder, line, section->name, &builder->drafts[builder->section].last);
 }
 
 static bool take_line(void *context, const struct config_line *line)
@@ -174,6 +224,7 @@ static bool take_line(void *context, const struct config_line *line)
     struct config_builder *builder = context;
     switch (line->kind) {
     case CONFIG_LINE_SECTION:
+    case CONFIG_LINE_SECTION_OF_ENTRY:
         enter_section(builder, line);
         break;
     case CONFIG_LINE_ENTRY:
@@ -224,8 +275,16 @@ struct config_builder *config_builder_new(diagnostic_sink *sink, void *sink_cont
 
 bool config_builder_add(struct config_builder *builder, const char *file, const char *text, size_t length)
 {
+    return config_builder_add_layer(builder, LAYER_FILE, file, text, length);
+}
+
+bool config_builder_add_layer(struct config_builder *builder, enum layer_kind kind, const char *file, const char *text,
+                              size_t length)
+{
     builder->file = builder_copy(builder, file);
-    builder->place = PLACE_NONE;
+    builder->kind = kind;
+    builder->place = kind == LAYER_SET ? PLACE_SECTION : PLACE_NONE;
+    builder->section = 0;
     if (builder->file == NULL || !config_reader_run(text, length, take_line, builder))
         builder->out_of_memory = true;
     return !builder->out_of_memory;

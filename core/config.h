@@ -20,7 +20,11 @@
 
 #include "core/keys.h"
 
-enum severity { SEVERITY_WARNING, SEVERITY_ERROR };
+enum severity {
+    SEVERITY_WARNING,
+    SEVERITY_ERROR,
+    SEVERITY_NOTE, /* no fault: worth knowing.  Only from `curtsy check`, never from a builder. */
+};
 
 /* One fault.  `message` says what was found and what was expected; it names no secret.  Printed
  * as "FILE:LINE: message".  line 0: the file as a whole. */
@@ -77,9 +81,20 @@ struct config_builder;
 /* NULL when out of memory.  Diagnostics of everything added go to `sink` (may be NULL). */
 struct config_builder *config_builder_new(diagnostic_sink *sink, void *sink_context);
 
+/* What a layer's text is. */
+enum layer_kind {
+    LAYER_FILE,
+    LAYER_PRESET, /* a file that `presets` in another one names: what it says about `presets` itself is ignored */
+    LAYER_SET,    /* CURTSY_SET: what stands in it before any section belongs to [default] */
+};
+
 /* Adds one layer's text; later layers win key by key.  `file` names it in messages.  The same
  * section in two layers is one section; quota and rate, which exclude each other, win as one.  False
  * when out of memory. */
+bool config_builder_add_layer(struct config_builder *builder, enum layer_kind kind, const char *file, const char *text,
+                              size_t length);
+
+/* The same of a LAYER_FILE. */
 bool config_builder_add(struct config_builder *builder, const char *file, const char *text, size_t length);
 
 /* The result, or NULL when out of memory; the builder is freed either way. */

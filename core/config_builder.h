@@ -27,7 +27,8 @@ struct owned_config {
 /* What only the builder needs to know about a section. */
 struct draft {
     struct origin match_origins[MATCH_KEY_COUNT];
-    uint64_t hash; /* of its name */
+    struct origin last; /* header */
+    uint64_t hash;      /* of its name */
 };
 
 enum place {
@@ -50,13 +51,18 @@ struct config_builder {
 
     /* Where the reader is. */
     const char *file; /* a copy of its own for each layer, so that the pointer names the layer */
+    enum layer_kind kind;
     enum place place;
-    unsigned section; /* its index, in PLACE_SECTION */
+    struct origin last_curtsy; /* header of [curtsy] */
+    unsigned section;          /* its index, in PLACE_SECTION */
 };
 
 /* One diagnostic, at that line of the layer under way. */
 __attribute__((format(printf, 4, 5))) void builder_report(struct config_builder *builder, enum severity severity,
                                                           unsigned line, const char *format, ...);
+
+/* How many bytes of a text a message repeats, `most` of them at most, and no half of a character. */
+size_t builder_shown(const char *text, size_t length, size_t most);
 
 /* Memory that lives as long as the config; when there is none, NULL, and the builder knows. */
 void *builder_allocate(struct config_builder *builder, size_t count, size_t size);

@@ -15,17 +15,30 @@ static bool may_be_shown(const struct key *key)
     return key->kind != KIND_TEXT && key->kind != KIND_NAME && key->kind != KIND_NAMES;
 }
 
+/* Quotes would be part of the value, and a file's name or a program's may hold some. */
+static bool is_quoted(const char *text)
+{
+    size_t length = strlen(text);
+    return length >= 2 && (text[0] == '"' || text[0] == '\'') && text[length - 1] == text[0];
+}
+
 static void report_bad_value(struct config_builder *builder, const struct key *key, const struct config_line *line,
                              const char *expected)
 {
     const char *word = keys_special_word(key);
     const char *also = word != NULL ? ", or " : "";
-    int shown = may_be_shown(key) ? VALUE_SHOWN : 0;
+    size_t length = strlen(line->text);
+    int shown = may_be_shown(key) ? (int)builder_shown(line->text, length, VALUE_SHOWN) : 0;
 
-    builder_report(builder, SEVERITY_ERROR, line->number, "%s%s%.*s%s: expected %s%s%s", key->name,
-                   shown > 0 ? " = " : "", shown, line->text,
-                   shown > 0 && strlen(line->text) > VALUE_SHOWN ? "..." : "", expected, also,
-                   word != NULL ? word : "");
+    if (word == NULL)
+        word = "";
+    if (length == 0)
+        builder_report(builder, SEVERITY_ERROR, line->number, "%s has no value: expected %s%s%s", key->name, expected,
+                       also, word);
+    else
+        builder_report(builder, SEVERITY_ERROR, line->number, "%s%s%.*s%s: expected %s%s%s%s", key->name,
+                       shown > 0 ? " = " : "", shown, line->text, shown > 0 && length > VALUE_SHOWN ? "..." : "",
+                       expected, also, word, is_quoted(line->text) ? ", without quotes around it" : "");
 }
 
 bool builder_store_value(struct config_builder *builder, const struct key *key, const struct config_line *line,
@@ -36,7 +49,7 @@ bool builder_store_value(struct config_builder *builder, const struct key *key, 
         text = builder_copy(builder, text);
     if (text == NULL)
         return false;
-    const char *expected = text[0] != '\0' ? keys_parse_value(key, text, field) : "a value";
+    const char *expected = key->kind == KIND_TEXT && is_quoted(text) ? "a text" : keys_parse_value(key, text, field);
     if (expected == NULL)
         return true;
     report_bad_value(builder, key, line, expected);
@@ -57,6 +70,11 @@ void builder_note_origin(struct config_builder *builder, const struct key *key, 
 static void store_setting(struct config_builder *builder, const struct key *key, const struct config_line *line)
 {
     struct config *config = &builder->owned->config;
+    if (builder->kind == LAYER_PRESET && key == &curtsy_keys[CURTSY_KEY_presets]) {
+        builder_report(builder, SEVERITY_WARNING, line->number, "\"%s\" is ignored here: a preset names no others",
+                       key->name);
+        return;
+    }
     if (builder_store_value(builder, key, line, (char *)&config->settings + key->offset))
         builder_note_origin(builder, key, line, &config->settings_origins[key - curtsy_keys]);
 }

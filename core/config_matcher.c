@@ -14,11 +14,21 @@ static void report_bad_item(struct config_builder *builder, const struct key *ke
                             const struct scan *item, const char *expected)
 {
     size_t length = (size_t)(item->end - item->at);
-    /* What stands before an @ may be a password. */
-    if (memchr(item->at, '@', length) != NULL)
-        length = 0;
-    builder_report(builder, SEVERITY_ERROR, line->number, "%s: \"%.*s\": expected %s", key->name,
-                   length < ITEM_SHOWN ? (int)length : ITEM_SHOWN, item->at, expected);
+    int shown = (int)builder_shown(item->at, length, ITEM_SHOWN);
+    char ascii[SECTION_NAME_SIZE];
+
+    /* What stands before an @ may be a password, and a query may hold one. */
+    if (memchr(item->at, '@', length) != NULL || memchr(item->at, '?', length) != NULL)
+        builder_report(builder, SEVERITY_ERROR, line->number, "%s: expected %s", key->name, expected);
+    else if (length == 0)
+        builder_report(builder, SEVERITY_ERROR, line->number, "%s: found nothing%s: expected %s", key->name,
+                       line->text[0] != '\0' ? " beside a comma" : "", expected);
+    else if (expected == section_name_not_ascii && section_name_in_ascii(item->at, length, ascii, sizeof ascii))
+        builder_report(builder, SEVERITY_ERROR, line->number, "%s: \"%.*s\": expected %s, here %s", key->name, shown,
+                       item->at, expected, ascii);
+    else
+        builder_report(builder, SEVERITY_ERROR, line->number, "%s: \"%.*s\"%s: expected %s", key->name, shown, item->at,
+                       length > ITEM_SHOWN ? "..." : "", expected);
 }
 
 static bool store_hosts(struct config_builder *builder, const struct key *key, const struct config_line *line,
@@ -73,6 +83,8 @@ static const char *check_program(const struct scan *word)
         scan_blanks(&name);
     if (scan_done(&name))
         return "the name of a program";
+    if (*name.at == '"' || *name.at == '\'')
+        return "the name of a program without quotes";
     return memchr(name.at, '/', (size_t)(name.end - name.at)) != NULL ? "the name of a program without its folder"
                                                                       : NULL;
 }

@@ -11,6 +11,8 @@
  *     before it asks for the next one: that gives the line number, and a line that it makes nothing
  *     of is a fault;
  *   - headers and lines of comment are read here, and it is given a stand-in;
+ *   - behind a value only a blank and ; begin a comment for it, so what follows a blank and # is taken
+ *     off before;
  *   - a line that is too long is given to it in pieces, as entries of their own:
  *
  *         hosts = a.example, b.exa|           the mark '|' is a control character, which no line
@@ -99,6 +101,9 @@ static void tell_entry(struct reader *reader)
     tell(reader, CONFIG_LINE_ENTRY, reader->key, value.at);
 }
 
+static const char no_entry[] = "found a line without =: expected `key = value`, `[section]` or a comment";
+static const char key_too_long[] = "found a key of more than 49 characters: expected one such as quota";
+
 /* The entry under way is complete. */
 static void settle(struct reader *reader)
 {
@@ -106,12 +111,11 @@ static void settle(struct reader *reader)
         return;
     reader->has_entry = false;
     if (!reader->answered)
-        fault(reader, reader->name_is_beyond ? "expected a key of at most 49 characters before the ="
-                                             : "expected `key = value`, `[section]` or a comment");
+        fault(reader, reader->name_is_beyond ? key_too_long : no_entry);
     else if (strlen(reader->key) > CONFIG_KEY_LENGTH_MAX)
-        fault(reader, "expected a key of at most 49 characters before the =");
+        fault(reader, key_too_long);
     else if (reader->key[0] == '\0')
-        fault(reader, "expected a key before the =");
+        fault(reader, "found no key before the =: expected `key = value`");
     else
         tell_entry(reader);
 }
@@ -143,8 +147,18 @@ static char *give_piece(struct reader *reader, char *buffer, size_t size)
     return buffer;
 }
 
+/* Where a comment begins: at a # behind a blank. */
+static const char *find_comment(const struct scan *line)
+{
+    for (const char *at = line->at; at + 1 < line->end; at++)
+        if (scan_is_blank(at[0]) && at[1] == '#')
+            return at;
+    return line->end;
+}
+
 static char *begin_entry(struct reader *reader, char *buffer, size_t size)
 {
+    reader->line.end = find_comment(&reader->line);
     size_t length = (size_t)(reader->line.end - reader->line.at);
     const char *equals = memchr(reader->line.at, '=', length);
 
@@ -161,78 +175,109 @@ static char *begin_entry(struct reader *reader, char *buffer, size_t size)
 
 /* ---- headers ---- */
 
-/* Where the name in `[name]` ends: at a ] that is not in quotes nor closes a [ of its own. */
-static const char *find_header_end(const struct scan *line)
+static bool is_comment(const struct scan *line)
+{
+    return scan_peek(line) == '#' || scan_peek(line) == ';';
+}
+
+/* Where the name in `[name]` ends: at a ] that is not in quotes nor closes a [ of its own.  NULL if it
+ * does not, and whether that is for a quote that is not closed. */
+static const char *find_header_end(const struct scan *line, bool *quoted)
 {
     unsigned depth = 0;
-    bool quoted = false;
+    *quoted = false;
     for (const char *at = line->at; at < line->end; at++) {
         if (*at == '"')
-            quoted = !quoted;
-        else if (!quoted && *at == '[')
+            *quoted = !*quoted;
+        else if (!*quoted && *at == '[')
             depth++;
-        else if (!quoted && *at == ']' && --depth == 0)
+        else if (!*quoted && *at == ']' && --depth == 0)
             return at;
     }
     return NULL;
 }
 
 /* A second `]`, or `:8443]`, is what is left of an address that lacks its own brackets. */
-static bool is_cut_address(const struct scan *line)
+static bool is_cut_address(const struct scan *behind)
 {
-    char next = scan_peek(line);
+    char next = scan_peek(behind);
     return next == ':' || next == ']';
+}
+
+/* What is wrong with a header, or NULL.  The keys behind `[a] [b]` would be for b alone. */
+static const char *fault_of_header(struct scan inside, struct scan behind)
+{
+    if (is_cut_address(&behind))
+        return "found an IPv6 address without brackets of its own: expected [[::1]:8443]";
+    scan_trim(&inside);
+    scan_trim(&behind);
+    if (scan_done(&inside))
+        return "found a section without a name: expected one such as [default] or [api.example.com]";
+    if (inside.end - inside.at > CONFIG_SECTION_LENGTH_MAX)
+        return "found a section's name of more than 1000 characters: expected a host such as [api.example.com]";
+    if (scan_peek(&behind) == '[')
+        return "found two sections on one line: expected the second on a line of its own (or its host in `hosts`)";
+    return NULL;
+}
+
+static void tell_section(struct reader *reader, struct scan inside)
+{
+    char name[CONFIG_SECTION_LENGTH_MAX + 1];
+
+    scan_trim(&inside);
+    size_t length = (size_t)(inside.end - inside.at);
+    memcpy(name, inside.at, length);
+    name[length] = '\0';
+    tell(reader, reader->line_left ? CONFIG_LINE_SECTION_OF_ENTRY : CONFIG_LINE_SECTION, NULL, name);
 }
 
 static void read_header(struct reader *reader)
 {
-    char name[CONFIG_SECTION_LENGTH_MAX + 1];
-    const char *end = find_header_end(&reader->line);
-
-    reader->line_left = false;
-    if (end == NULL) {
-        tell(reader, CONFIG_LINE_BAD_SECTION, NULL, "expected a ] at the end of the section's name");
-        return;
-    }
+    bool quoted;
+    const char *end = find_header_end(&reader->line, &quoted);
+    const char *wrong = quoted
+                            ? "found a label without its second quote: expected one as in [api.example.com \"writes\"]"
+                            : "found [ without ]: expected a section such as [api.example.com]";
     struct scan inside = {reader->line.at + 1, end};
-    scan_trim(&inside);
-    size_t length = (size_t)(inside.end - inside.at);
-    reader->line.at = end + 1;
-    if (length == 0) {
-        tell(reader, CONFIG_LINE_BAD_SECTION, NULL,
-             "expected a section's name, such as [default] or [api.example.com]");
-    } else if (length > CONFIG_SECTION_LENGTH_MAX) {
-        tell(reader, CONFIG_LINE_BAD_SECTION, NULL, "expected a section's name of at most 1000 characters");
-    } else if (is_cut_address(&reader->line)) {
-        tell(reader, CONFIG_LINE_BAD_SECTION, NULL,
-             "expected an IPv6 address in brackets of its own, as in [[::1]:8443]");
-        return;
-    } else {
-        memcpy(name, inside.at, length);
-        name[length] = '\0';
-        tell(reader, CONFIG_LINE_SECTION, NULL, name);
+    struct scan behind = {reader->line.end, reader->line.end};
+
+    if (end != NULL) {
+        behind.at = end + 1;
+        wrong = fault_of_header(inside, behind);
     }
-    scan_trim(&reader->line);
-    reader->line_left = !scan_done(&reader->line);
+    reader->line_left = false;
+    if (wrong != NULL) {
+        tell(reader, CONFIG_LINE_BAD_SECTION, NULL, wrong);
+        return;
+    }
+    scan_trim(&behind);
+    reader->line = behind;
+    reader->line_left = !scan_done(&behind) && !is_comment(&behind);
+    tell_section(reader, inside);
 }
 
 /* ---- lines of the text ---- */
 
-static bool is_comment(const struct scan *line)
-{
-    return scan_peek(line) == '#' || scan_peek(line) == ';';
-}
-
-/* NULL, or what no line may hold. */
+/* The first character that no line may hold; NULL if there is none. */
 static const char *find_foreign_character(const struct scan *line)
 {
-    for (const char *at = line->at; at < line->end; at++) {
-        if (*at == '\0')
-            return "expected text, found a NUL byte";
+    for (const char *at = line->at; at < line->end; at++)
         if (((unsigned char)*at < 0x20 && *at != '\t') || *at == 0x7f)
-            return "expected text, found a control character";
-    }
+            return at;
     return NULL;
+}
+
+static void tell_foreign_character(struct reader *reader, unsigned char foreign)
+{
+    bool is_header = scan_peek(&reader->line) == '[';
+    char text[64];
+
+    if (foreign == '\0')
+        strcpy(text, "found a NUL byte: expected text");
+    else
+        snprintf(text, sizeof text, "found a control character (0x%02x): expected text", foreign);
+    tell(reader, is_header ? CONFIG_LINE_BAD_SECTION : CONFIG_LINE_FAULT, NULL, text);
+    reader->line_left = false;
 }
 
 /* The next line of the text, without blanks and line end around it; false at the end. */
@@ -268,13 +313,11 @@ static char *read_line(char *buffer, int size, void *stream)
         return strcpy(buffer, "#\n");
     }
     const char *foreign = find_foreign_character(&reader->line);
-    bool is_header = scan_peek(&reader->line) == '[';
     if (foreign != NULL) {
-        tell(reader, is_header ? CONFIG_LINE_BAD_SECTION : CONFIG_LINE_FAULT, NULL, foreign);
-        reader->line_left = false;
+        tell_foreign_character(reader, (unsigned char)*foreign);
         return strcpy(buffer, "#\n");
     }
-    if (!is_header)
+    if (scan_peek(&reader->line) != '[')
         return begin_entry(reader, buffer, (size_t)size);
     read_header(reader);
     return strcpy(buffer, "[section]\n");
@@ -302,7 +345,7 @@ bool config_reader_run(const char *text, size_t length, config_line_sink *sink, 
 
     if (starts_with(text, length, "\xff\xfe") || starts_with(text, length, "\xfe\xff")) {
         reader.number = 1;
-        fault(&reader, "expected text in UTF-8, found UTF-16");
+        fault(&reader, "found UTF-16: expected text in UTF-8");
         return !reader.stopped;
     }
     if (starts_with(text, length, "\xef\xbb\xbf"))

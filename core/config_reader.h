@@ -8,7 +8,7 @@
  * see config_reader.c.
  *
  * Syntax beyond inih's: an entry may stand behind its header, `[host] quota = 5/s`, so that a
- * whole setting fits on a command line.
+ * whole setting fits on a command line; and a comment behind a value may begin with a blank and #.
  */
 #ifndef CURTSY_CORE_CONFIG_READER_H
 #define CURTSY_CORE_CONFIG_READER_H
@@ -20,10 +20,11 @@
 #define CONFIG_SECTION_LENGTH_MAX 1000
 
 enum config_line_kind {
-    CONFIG_LINE_SECTION,     /* text: what is between the brackets, without blanks around it */
-    CONFIG_LINE_BAD_SECTION, /* text: what is wrong with this header */
-    CONFIG_LINE_ENTRY,       /* key and text: the value, without blanks around it; may be empty */
-    CONFIG_LINE_FAULT,       /* text: what is wrong with this line */
+    CONFIG_LINE_SECTION,          /* text: what is between the brackets, without blanks around it */
+    CONFIG_LINE_SECTION_OF_ENTRY, /* the same, of a header with an entry behind it */
+    CONFIG_LINE_BAD_SECTION,      /* text: what is wrong with this header */
+    CONFIG_LINE_ENTRY,            /* key and text: the value, without blanks around it; may be empty */
+    CONFIG_LINE_FAULT,            /* text: what is wrong with this line */
 };
 
 struct config_line {

@@ -5,6 +5,7 @@
  */
 #include "core/keys.h"
 
+#include "core/segment.h"
 #include "core/text_list.h"
 
 #include <inttypes.h>
@@ -135,6 +136,17 @@ static const char *parse_choice(const struct key *key, const char *text, unsigne
     return key->expected;
 }
 
+static bool is_switch(const struct key *key)
+{
+    return key->default_text != NULL && key->default_text[0] == 'o';
+}
+
+static const char *parse_bool(const struct key *key, const char *text, bool *out)
+{
+    const char *expected = units_parse_bool(text, out);
+    return expected != NULL && is_switch(key) ? "on or off" : expected;
+}
+
 static const char *parse_kind(const struct key *key, const char *text, void *out)
 {
     switch (key->kind) {
@@ -151,7 +163,7 @@ static const char *parse_kind(const struct key *key, const char *text, void *out
     case KIND_SIZE:
         return units_parse_size(text, out);
     case KIND_BOOL:
-        return units_parse_bool(text, out);
+        return parse_bool(key, text, out);
     case KIND_STATUSES:
         return parse_statuses(text, out);
     case KIND_PERMISSIONS:
@@ -204,8 +216,7 @@ static int format_factor(char *buffer, size_t size, uint32_t ppm)
 static int format_bool(const struct key *key, char *buffer, size_t size, bool flag)
 {
     static const char *const words[2][2] = {{"no", "yes"}, {"off", "on"}};
-    bool is_switch = key->default_text != NULL && key->default_text[0] == 'o';
-    return snprintf(buffer, size, "%s", words[is_switch][flag]);
+    return snprintf(buffer, size, "%s", words[is_switch(key)][flag]);
 }
 
 static int format_statuses(char *buffer, size_t size, const struct status_set *set)
@@ -336,49 +347,87 @@ static bool value_is_special(const struct key *key, const void *value)
 
 /* ---- what a key asks for beyond its kind ---- */
 
-static const char *check_at_least_one(const union any_value *value)
+static bool is_at_least_one(const union any_value *value)
 {
-    return value->number < 1 ? "a whole number from 1 to 1000000000" : NULL;
+    return value->number >= 1;
 }
 
 /* At 100 % nothing is left to send. */
-static const char *check_below_whole(const union any_value *value)
+static bool is_below_whole(const union any_value *value)
 {
-    return value->number >= PPM_ONE ? "a percentage below 100%" : NULL;
+    return value->number < PPM_ONE;
 }
 
-static const char *check_above_zero(const union any_value *value)
-{
-    return value->number == 0 ? "a factor above 0, such as 0.7" : NULL;
-}
-
-static const char *check_retry_status(const union any_value *value)
+static bool may_be_retried(const union any_value *value)
 {
     static const int allowed[] = {429, 500, 502, 503, 504, 520, 521, 522, 523, 524, 529};
     struct status_set set = value->statuses;
+    uint64_t others = 0;
+
     for (size_t i = 0; i < sizeof allowed / sizeof allowed[0]; i++)
         set.bits[(allowed[i] - 100) / 64] &= ~(UINT64_C(1) << ((allowed[i] - 100) % 64));
     for (size_t i = 0; i < sizeof set.bits / sizeof set.bits[0]; i++)
-        if (set.bits[i] != 0)
-            return "some of 429, 500, 502, 503, 504, 520-524, 529 (no other status is ever tried again)";
-    return NULL;
+        others |= set.bits[i];
+    return others == 0;
 }
 
+/* Names of files, with nothing in them that leads to another folder. */
+static bool are_presets(const union any_value *value)
+{
+    const char *rest = value->text;
+    struct scan item;
+
+    while (text_list_next(&rest, &item)) {
+        size_t length = (size_t)(item.end - item.at);
+        bool has_suffix = length >= 4 && memcmp(item.end - 4, ".ini", 4) == 0;
+        if (*item.at == '.' || has_suffix || length > PRESET_NAME_MAX)
+            return false;
+    }
+    return true;
+}
+
+/* A relative path would be another file in every folder.  As core/system/mapping.c has it. */
+static bool is_segment(const union any_value *value)
+{
+    const char *rest = value->text + (value->text[0] == '/');
+    bool is_path = strchr(rest, '/') != NULL;
+
+    return rest[0] != '\0' && strcmp(rest, ".") != 0 && strcmp(rest, "..") != 0 && (!is_path || value->text[0] == '/');
+}
+
+static bool is_segment_size(const union any_value *value)
+{
+    return value->bytes >= SEGMENT_SIZE_MIN && value->bytes <= SEGMENT_SIZE_MAX;
+}
+
+/* `expected` is also what is said about a value that is none of the key's kind. */
 static const struct {
-    enum policy_key key;
-    const char *(*check)(const union any_value *value);
+    const struct key *key;
+    bool (*is_allowed)(const union any_value *value);
+    const char *expected;
 } rules[] = {
-    {POLICY_KEY_headroom, check_below_whole},       {POLICY_KEY_burst, check_at_least_one},
-    {POLICY_KEY_max_in_flight, check_at_least_one}, {POLICY_KEY_retry_status, check_retry_status},
-    {POLICY_KEY_max_attempts, check_at_least_one},  {POLICY_KEY_adaptive_decrease, check_above_zero},
+    {&policy_keys[POLICY_KEY_headroom], is_below_whole, "a percentage from 0% to below 100%"},
+    {&policy_keys[POLICY_KEY_burst], is_at_least_one, "a whole number from 1 to 1000000000"},
+    {&policy_keys[POLICY_KEY_max_in_flight], is_at_least_one, "a whole number from 1 to 1000000000"},
+    {&policy_keys[POLICY_KEY_max_attempts], is_at_least_one,
+     "a whole number from 1 to 1000000000 (1: nothing is tried again)"},
+    {&policy_keys[POLICY_KEY_retry_status], may_be_retried,
+     "some of 429, 500, 502, 503, 504, 520-524, 529 (no other status is ever tried again)"},
+    {&policy_keys[POLICY_KEY_adaptive_decrease], is_at_least_one, "a factor above 0 and up to 1, such as 0.7"},
+    {&curtsy_keys[CURTSY_KEY_presets], are_presets, "names of presets, such as github, without folder and .ini"},
+    {&curtsy_keys[CURTSY_KEY_segment], is_segment,
+     "a name such as /curtsy-team, or the whole path of a file such as /run/curtsy/budget"},
+    {&curtsy_keys[CURTSY_KEY_segment_size], is_segment_size, "a size from 256KiB to 1GiB"},
 };
 
-static const char *check_rules(const struct key *key, const union any_value *value)
+static const char *parse_by_rule(const struct key *key, const char *text, union any_value *value)
 {
+    const char *expected = parse_kind(key, text, value);
+
     for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++)
-        if (key == &policy_keys[rules[i].key])
-            return rules[i].check(value);
-    return NULL;
+        if (key == rules[i].key)
+            return expected == NULL && rules[i].is_allowed(value) ? NULL : rules[i].expected;
+    return expected;
 }
 
 /* ---- the whole ---- */
@@ -393,9 +442,7 @@ const char *keys_parse_value(const struct key *key, const char *text, void *out)
         value = special_value(key);
     } else {
         memset(&value, 0, sizeof value);
-        expected = parse_kind(key, text, &value);
-        if (expected == NULL)
-            expected = check_rules(key, &value);
+        expected = parse_by_rule(key, text, &value);
     }
     if (expected == NULL)
         memcpy(out, &value, key->size);

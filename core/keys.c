@@ -105,19 +105,16 @@ const struct key *keys_find(enum key_group group, const char *name)
     return NULL;
 }
 
-#define NEAREST_LENGTH_MAX 40
-
 static unsigned least(unsigned a, unsigned b)
 {
     return a < b ? a : b;
 }
 
-/* The optimal string alignment distance: insertions, deletions, substitutions and swaps of neighbours
- * that lead from one to the other, a letter's case apart.  Both are at most NEAREST_LENGTH_MAX long. */
-static unsigned edit_distance(const char *a, const char *b)
+/* The optimal string alignment distance. */
+unsigned keys_distance(const char *a, const char *b)
 {
     size_t a_length = strlen(a), b_length = strlen(b);
-    unsigned rows[3][NEAREST_LENGTH_MAX + 1];
+    unsigned rows[3][KEYS_DISTANCE_LENGTH_MAX + 1];
     unsigned *before = rows[0], *above = rows[1], *row = rows[2];
 
     for (size_t j = 0; j <= b_length; j++)
@@ -139,24 +136,36 @@ static unsigned edit_distance(const char *a, const char *b)
     return row[b_length];
 }
 
-const char *keys_nearest(enum key_group group, const char *name)
+const char *keys_nearest_word(const char *word, const char *const *words, size_t count)
 {
-    size_t count;
-    const struct key *keys = group_keys(group, &count);
     const char *nearest = NULL;
     unsigned nearest_distance = UINT32_MAX;
 
-    if (strlen(name) > NEAREST_LENGTH_MAX)
+    if (strlen(word) > KEYS_DISTANCE_LENGTH_MAX)
         return NULL;
     for (size_t i = 0; i < count; i++) {
-        unsigned distance = edit_distance(name, keys[i].name);
+        size_t length = strlen(words[i]);
+        if (length > KEYS_DISTANCE_LENGTH_MAX)
+            continue;
+        unsigned distance = keys_distance(word, words[i]);
         /* One slip in three letters: more is another word. */
-        if (distance <= (strlen(keys[i].name) + 2) / 3 && distance < nearest_distance) {
-            nearest = keys[i].name;
+        if (distance <= (length + 2) / 3 && distance < nearest_distance) {
+            nearest = words[i];
             nearest_distance = distance;
         }
     }
     return nearest;
+}
+
+const char *keys_nearest(enum key_group group, const char *name)
+{
+    const char *names[MATCH_KEY_COUNT + POLICY_KEY_COUNT + CURTSY_KEY_COUNT];
+    size_t count;
+    const struct key *keys = group_keys(group, &count);
+
+    for (size_t i = 0; i < count; i++)
+        names[i] = keys[i].name;
+    return keys_nearest_word(name, names, count);
 }
 
 void policy_defaults(struct policy *policy)

@@ -49,6 +49,8 @@ enum log_format { LOG_TEXT, LOG_JSON };
 #define COUNT_AUTO UINT32_MAX
 #define COUNT_NONE (UINT32_MAX - 1)
 
+#define PRESET_NAME_MAX 100 /* characters of a preset's name; see `presets` in keys.def */
+
 /* What each kind of value is kept as.  Texts point into the configuration they came from. */
 #define KEY_TYPE_DURATION int64_t
 #define KEY_TYPE_RATES struct rate_list
@@ -153,6 +155,14 @@ const struct key *keys_find(enum key_group group, const char *name);
 
 /* The nearest name in that group by edit distance, for "did you mean"; NULL if none is near. */
 const char *keys_nearest(enum key_group group, const char *name);
+
+/* The same among any words, of which there are `count`. */
+const char *keys_nearest_word(const char *word, const char *const *words, size_t count);
+
+/* How many letters apart two words are, whatever their case: insertions, deletions, substitutions, and swaps
+ * of neighbours.  Both are at most so long: */
+#define KEYS_DISTANCE_LENGTH_MAX 40
+unsigned keys_distance(const char *a, const char *b);
 
 /* Parses `text` as a value of `key` into `out` (of key->size bytes).  Texts are kept as the
  * pointer given: the caller hands in memory that lives as long as the value.  "none" and "auto" are

@@ -453,15 +453,21 @@ void policy_resolve(const struct config *config, const struct policy_target *tar
 
 /* ---- a machine's buckets, and a user's own ---- */
 
-static bool limits_equal(const struct limits *a, const struct limits *b)
+/* A bucket that lets less through at any time: whoever keeps to it keeps to the other one, too. */
+static bool is_kept_by(const struct limit *limit, const struct limits *others)
 {
-    if (a->count != b->count)
-        return false;
-    for (unsigned i = 0; i < a->count; i++)
-        if (a->item[i].rate != b->item[i].rate || a->item[i].burst != b->item[i].burst ||
-            a->item[i].window_ns != b->item[i].window_ns || a->item[i].jitter_ns != b->item[i].jitter_ns)
-            return false;
-    return true;
+    for (unsigned i = 0; i < others->count; i++)
+        if (others->item[i].rate <= limit->rate && others->item[i].burst <= limit->burst)
+            return true;
+    return false;
+}
+
+static bool are_stricter(const struct limits *own, const struct limits *others)
+{
+    for (unsigned i = 0; i < own->count; i++)
+        if (!is_kept_by(&own->item[i], others))
+            return true;
+    return false;
 }
 
 static const struct limits *limits_of_bucket(const struct resolved_policy *resolved, const char *name)
@@ -475,18 +481,30 @@ static const struct limits *limits_of_bucket(const struct resolved_policy *resol
 
 void policy_tighten(struct resolved_policy *out, const struct resolved_policy *machine, uint32_t uid)
 {
-    const struct resolved_policy wanted = *out;
+    struct policy_bucket wanted[POLICY_BUCKETS_MAX];
+    const unsigned wanted_count = out->bucket_count;
     char whole[BUCKET_NAME_SIZE + sizeof " (uid 4294967295)"];
 
+    memcpy(wanted, out->buckets, sizeof wanted);
     memcpy(out->buckets, machine->buckets, sizeof out->buckets);
     out->bucket_count = machine->bucket_count;
-    for (unsigned i = 0; i < wanted.bucket_count && out->bucket_count < POLICY_BUCKETS_MAX; i++) {
-        const struct policy_bucket *own = &wanted.buckets[i];
-        if (own->limits.count == 0 || limits_equal(&own->limits, limits_of_bucket(machine, own->name)))
+    for (unsigned i = 0; i < wanted_count && out->bucket_count < POLICY_BUCKETS_MAX; i++) {
+        if (!are_stricter(&wanted[i].limits, limits_of_bucket(machine, wanted[i].name)))
             continue;
         struct policy_bucket *bucket = &out->buckets[out->bucket_count++];
-        snprintf(whole, sizeof whole, "%s (uid %" PRIu32 ")", own->name, uid);
+        snprintf(whole, sizeof whole, "%.*s (uid %" PRIu32 ")", BUCKET_NAME_SIZE - 1, wanted[i].name, uid);
         set_bucket_name(bucket->name, whole);
-        bucket->limits = own->limits;
+        bucket->limits = wanted[i].limits;
+    }
+}
+
+void policy_keep_to_itself(struct resolved_policy *resolved)
+{
+    static const char mark[] = " (observed)";
+    for (unsigned i = 0; i < resolved->bucket_count; i++) {
+        char *name = resolved->buckets[i].name;
+        size_t length = strlen(name);
+        size_t most = BUCKET_NAME_SIZE - sizeof mark;
+        strcpy(name + (length < most ? length : most), mark);
     }
 }

@@ -73,9 +73,13 @@ void policy_resolve(const struct config *config, const struct policy_target *tar
 /* On a machine whose administrator has named one segment for all its users, only what he says sets a
  * bucket; a user may tighten himself.  `out` is what holds for a request under all layers, `machine`
  * under the administrator's alone.  Afterwards out->buckets are the machine's, with the machine's
- * limits; and where a user's limits for one of them differ, a bucket of his own is added, named
- * "NAME (uid N)", as far as there is room: the host's first. */
+ * limits; and where a user's limits are stricter in any way than those of the machine's bucket of that
+ * name, a bucket of his own is added, named "NAME (uid N)", as far as there is room: the host's first. */
 void policy_tighten(struct resolved_policy *out, const struct resolved_policy *machine, uint32_t uid);
+
+/* What is only observed has buckets of its own, named "NAME (observed)": trying out a quota must not hold
+ * up those who do not. */
+void policy_keep_to_itself(struct resolved_policy *resolved);
 
 /* Does this section match?  If not, *why (when not NULL) says what differs, for explain. */
 bool policy_section_matches(const struct section *section, const struct policy_target *target, const char **why);

@@ -5,6 +5,7 @@
  */
 #include "core/section_name.h"
 
+#include "core/config_idn.h"
 #include "core/scan.h"
 
 #include <arpa/inet.h>
@@ -16,7 +17,7 @@
 static const char host_expected[] = "a host such as api.example.com, *.example.com or *";
 static const char host_without_scheme[] = "a host such as api.example.com, without scheme";
 static const char host_without_user[] = "a host such as api.example.com, without user and password";
-static const char host_in_ascii[] = "a host in ASCII: write an internationalised name in punycode (xn--...)";
+const char section_name_not_ascii[] = "a host in ASCII, an internationalised name as it travels (xn--...)";
 static const char host_too_long[] = "a host of at most 253 characters, and at most 63 between two dots";
 static const char host_wildcard[] = "a host such as *.example.com: a * stands for whole labels at the beginning";
 static const char address_expected[] = "an IPv6 address, as in [[2001:db8::1]:8443]";
@@ -39,7 +40,7 @@ static const char *check_host_name(const char *name)
         return host_too_long;
     for (; *name != '\0'; name++) {
         if ((unsigned char)*name >= 0x80)
-            return host_in_ascii;
+            return section_name_not_ascii;
         if (*name == '*')
             return host_wildcard;
         if (*name == '.' ? label == 0 : !is_host_char(*name))
@@ -238,4 +239,21 @@ const char *host_pattern_parse(const char *text, size_t length, char host[HOST_P
     if (expected == NULL && !scan_done(&scan))
         expected = scan_peek(&scan) == '/' ? "a host without path" : host_expected;
     return expected;
+}
+
+bool section_name_in_ascii(const char *text, size_t length, char *out, size_t size)
+{
+    struct scan rest = scan_text(text, length);
+    scan_trim(&rest);
+    const char *from = rest.at;
+    while (!scan_done(&rest) && memchr(":/\" \t", *rest.at, 5) == NULL)
+        rest.at++;
+    if (!idn_to_ascii(from, (size_t)(rest.at - from), out, size))
+        return false;
+    size_t used = strlen(out), left = (size_t)(rest.end - rest.at);
+    if (left >= size - used)
+        return false;
+    memcpy(out + used, rest.at, left);
+    out[used + left] = '\0';
+    return true;
 }

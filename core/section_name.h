@@ -8,7 +8,8 @@
  *
  * HOST is a host name, `*.` and a host name, `*`, an IPv4 address, or an IPv6 address in brackets.
  * Upper case and a trailing dot are normalised, IPv6 addresses are written the shortest way
- * (RFC 5952).  Names are ASCII: an internationalised one is written as it travels, xn-- (RFC 5891).
+ * (RFC 5952).  Names are ASCII: an internationalised one is written as it travels, xn-- (RFC 5891),
+ * and section_name_in_ascii knows how.
  * Pure functions, thread-safe.
  */
 #ifndef CURTSY_CORE_SECTION_NAME_H
@@ -37,8 +38,15 @@ struct section_name {
 /* Returns NULL, or what was expected. */
 const char *section_name_parse(const char *text, struct section_name *out);
 
+/* What was expected where the host is not in ASCII. */
+extern const char section_name_not_ascii[];
+
 /* HOST [:PORT], the whole of text[0..length).  Returns NULL, or what was expected. */
 const char *host_pattern_parse(const char *text, size_t length, char host[HOST_PATTERN_SIZE], uint16_t *port);
+
+/* The same section, or HOST [:PORT], with an internationalised host as it travels: xn--mller-kva.example:8443
+ * for müller.example:8443.  False if there is a doubt about it, or it does not fit. */
+bool section_name_in_ascii(const char *text, size_t length, char *out, size_t size);
 
 /* Lower-cases, drops brackets and one trailing dot, shortens IPv6 addresses.  False if it is empty
  * or does not fit, or holds a NUL. */

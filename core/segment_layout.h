@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The segment's layout in memory, for the two files that work on it (bucket.c and segment.c) and
- * for the test that pins every offset.  Anybody else sees opaque pointers.
+ * The segment's layout in memory, for the files that work on it (segment.c, bucket.c, events.c,
+ * waiters.c) and for the test that pins every offset.  Anybody else sees opaque pointers.
  *
  *     0        header, one page
  *     4096     table of buckets: set_count sets of SEGMENT_WAYS buckets

@@ -28,7 +28,6 @@
 /* `curtsy ps` looks for this in the file. */
 __attribute__((used)) static const char version_mark[] = "curtsy-version=" CURTSY_VERSION;
 
-#define OFF_FILE "/etc/curtsy/off"
 #define LOOK_SPACING_NS NS_PER_SECOND
 
 struct snapshot {
@@ -121,7 +120,7 @@ static void make_first(void)
     if (mode != MODE_OFF) {
         struct policy_part *policy = policy_part_read(program, true);
         struct memory_part *memory = policy ? memory_part_attach(policy) : NULL;
-        atomic_store(&switched_off, access(OFF_FILE, F_OK) == 0);
+        atomic_store(&switched_off, access(CURTSY_OFF_FILE, F_OK) == 0);
         if (!memory || !present_new(policy, memory, tell_others(policy, memory))) {
             policy_part_drop(policy);
             memory_part_drop(memory);
@@ -200,7 +199,7 @@ void runtime_look(void)
     if (now_ns - last_ns < LOOK_SPACING_NS || !atomic_compare_exchange_strong(&looked_ns, &last_ns, now_ns))
         return;
     int saved_errno = errno;
-    atomic_store(&switched_off, access(OFF_FILE, F_OK) == 0);
+    atomic_store(&switched_off, access(CURTSY_OFF_FILE, F_OK) == 0);
     errno = saved_errno;
     make_again(true);
 }
@@ -259,18 +258,6 @@ void runtime_release(const struct runtime *runtime)
 
 /* -------------------------------------------------------------------- resolving ---- */
 
-/* What is only observed has buckets of its own: trying out a quota must not hold up those who do not. */
-static void keep_to_itself(struct resolved_policy *resolved)
-{
-    static const char mark[] = " (observed)";
-    for (unsigned i = 0; i < resolved->bucket_count; i++) {
-        char *name = resolved->buckets[i].name;
-        size_t length = strlen(name);
-        size_t most = BUCKET_NAME_SIZE - sizeof mark;
-        strcpy(name + (length < most ? length : most), mark);
-    }
-}
-
 void runtime_resolve(const struct runtime *runtime, const struct policy_target *target, struct resolved_policy *out)
 {
     policy_resolve(runtime->config, target, out);
@@ -282,7 +269,7 @@ void runtime_resolve(const struct runtime *runtime, const struct policy_target *
     if (runtime->mode < out->values.mode)
         out->values.mode = runtime->mode;
     if (out->values.mode == MODE_OBSERVE)
-        keep_to_itself(out);
+        policy_keep_to_itself(out);
 }
 
 /* ------------------------------------------------------------------- overflowing ---- */

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Configuration files: finds them, reads them, and hands their texts to a builder in order.
+ * Configuration files: finds them, reads them, and puts their texts in order.  config_presets.c
+ * makes one configuration of them.
  */
 #include "core/system/config_files.h"
 
-#include <dirent.h>
+#include "core/system/config_disk.h"
+
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -14,7 +15,6 @@
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 /* ---- the environment ---- */
 
@@ -50,124 +50,128 @@ void environment_read(struct environment *environment)
 
 /* ---- one file ---- */
 
-struct text {
-    char *bytes;
-    size_t length, size;
-};
-
-static bool text_grow(struct text *text)
-{
-    size_t size = text->size * 2;
-    char *bytes = realloc(text->bytes, size);
-    if (bytes == NULL)
-        return false;
-    text->bytes = bytes;
-    text->size = size;
-    return true;
-}
-
-/* False with errno. */
-static bool read_all(int descriptor, struct text *text)
-{
-    for (;;) {
-        ssize_t got = read(descriptor, text->bytes + text->length, text->size - text->length);
-        if (got == 0)
-            return true;
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0)
-            return false;
-        text->length += (size_t)got;
-        if (text->length > CONFIG_FILE_SIZE_MAX) {
-            errno = EFBIG;
-            return false;
-        }
-        if (text->length == text->size && !text_grow(text))
-            return false;
-    }
-}
-
 bool config_files_add(struct config_builder *builder, const char *path)
 {
-    struct text text = {.size = 4096};
-    int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-    if (descriptor < 0)
+    struct disk_text text;
+
+    if (!disk_read_text(path, &text))
         return false;
-    text.bytes = malloc(text.size);
-    bool added = text.bytes != NULL && read_all(descriptor, &text);
-    int error = errno;
-    close(descriptor);
-    if (added && !config_builder_add(builder, path, text.bytes, text.length)) {
-        added = false;
-        error = ENOMEM;
-    }
+    bool is_added = config_builder_add(builder, path, text.bytes, text.length);
     free(text.bytes);
-    errno = error;
-    return added;
+    if (!is_added)
+        errno = ENOMEM;
+    return is_added;
 }
 
 /* ---- the layers ---- */
 
 struct loading {
-    struct config_builder *builder;
+    struct config_layer *layers; /* files and texts are its own */
+    size_t count;
+    struct config_sources *sources;
+    bool out_of_memory;
     diagnostic_sink *sink;
     void *sink_context;
 };
+
+/* Takes the text over. */
+static void add_layer(struct loading *loading, enum layer_kind kind, const char *file, char *text, size_t length)
+{
+    struct config_layer *layers = reallocarray(loading->layers, loading->count + 1, sizeof *layers);
+    char *name = strdup(file);
+
+    if (layers != NULL)
+        loading->layers = layers;
+    if (layers == NULL || name == NULL) {
+        loading->out_of_memory = true;
+        free(name);
+        free(text);
+        return;
+    }
+    layers[loading->count++] = (struct config_layer){kind, name, text, length};
+}
+
+static void free_layers(struct loading *loading)
+{
+    for (size_t i = 0; i < loading->count; i++) {
+        free((char *)(uintptr_t)loading->layers[i].file);
+        free((char *)(uintptr_t)loading->layers[i].text);
+    }
+    free(loading->layers);
+}
+
+static void note_changed(const struct loading *loading, uint64_t changed)
+{
+    if (changed > loading->sources->changed)
+        loading->sources->changed = changed;
+}
+
+/* ---- files ---- */
 
 static void report_unreadable(const struct loading *loading, const char *path, int error)
 {
     char description[128], message[160];
     struct diagnostic diagnostic = {SEVERITY_ERROR, path, 0, message};
 
+    loading->sources->complete = false;
     snprintf(message, sizeof message, "cannot be read: %s", strerror_r(error, description, sizeof description));
     if (loading->sink != NULL)
         loading->sink(loading->sink_context, &diagnostic);
 }
 
-/* Nothing is said of a file that isn't there, or that can't be told to be there: a daemon under
- * another user may not look into the home that it inherited. */
-static void report_if_there(const struct loading *loading, const char *path)
+/* Nothing is said of a file that isn't there, nor of one that can't be told to be there: a daemon under
+ * another user may not look into the home that it inherited.  But then the rest is not all there is. */
+static void report_if_there(const struct loading *loading, const char *path, int error)
 {
-    int error = errno;
     struct stat status;
+
+    if (error == ENOENT)
+        return;
     if (stat(path, &status) == 0)
         report_unreadable(loading, path, error);
-}
-
-static void add_if_there(const struct loading *loading, const char *path)
-{
-    if (!config_files_add(loading->builder, path))
-        report_if_there(loading, path);
-}
-
-static void add_asked_for(const struct loading *loading, const char *path)
-{
-    if (!config_files_add(loading->builder, path))
+    else if (errno == EACCES)
+        loading->sources->complete = false;
+    else if (errno != ENOENT && errno != ENOTDIR)
         report_unreadable(loading, path, errno);
 }
 
-static int is_ini(const struct dirent *entry)
+/* False with errno. */
+static bool add_file(struct loading *loading, const char *path)
 {
-    size_t length = strlen(entry->d_name);
-    return entry->d_name[0] != '.' && length > 4 && strcmp(entry->d_name + length - 4, ".ini") == 0;
+    struct disk_text text;
+
+    if (!disk_read_text(path, &text))
+        return false;
+    note_changed(loading, text.changed);
+    add_layer(loading, LAYER_FILE, path, text.bytes, text.length);
+    return true;
 }
 
-/* alphasort would order by the program's locale. */
-static int by_bytes(const struct dirent **a, const struct dirent **b)
+static void add_if_there(struct loading *loading, const char *path)
 {
-    return strcmp((*a)->d_name, (*b)->d_name);
+    if (!add_file(loading, path))
+        report_if_there(loading, path, errno);
 }
 
-static void add_folder(const struct loading *loading, const char *folder)
+static void add_asked_for(struct loading *loading, const char *path)
+{
+    if (!add_file(loading, path))
+        report_unreadable(loading, path, errno);
+}
+
+/* That a file was taken away is seen by the folder alone. */
+static void add_folder(struct loading *loading, const char *folder)
 {
     struct dirent **entries;
     char path[PATH_MAX];
-    int count = scandir(folder, &entries, is_ini, by_bytes);
+    uint64_t changed = disk_changed(folder);
+    int count = disk_list_ini(folder, &entries);
 
     if (count < 0) {
-        report_if_there(loading, folder);
+        report_if_there(loading, folder, errno);
         return;
     }
+    note_changed(loading, changed);
     for (int i = 0; i < count; i++) {
         if ((size_t)snprintf(path, sizeof path, "%s/%s", folder, entries[i]->d_name) < sizeof path)
             add_if_there(loading, path);
@@ -176,16 +180,18 @@ static void add_folder(const struct loading *loading, const char *folder)
     free(entries);
 }
 
-static void add_system_files(const struct loading *loading, const char *root)
+#define SYSTEM_FOLDER "/etc/curtsy/"
+
+static void add_system_files(struct loading *loading, const char *root)
 {
     char path[PATH_MAX];
-    if ((size_t)snprintf(path, sizeof path, "%s/etc/curtsy/ratelimit.ini", root) < sizeof path)
+    if ((size_t)snprintf(path, sizeof path, "%s" SYSTEM_FOLDER "ratelimit.ini", root) < sizeof path)
         add_if_there(loading, path);
-    if ((size_t)snprintf(path, sizeof path, "%s/etc/curtsy/ratelimit.d", root) < sizeof path)
+    if ((size_t)snprintf(path, sizeof path, "%s" SYSTEM_FOLDER "ratelimit.d", root) < sizeof path)
         add_folder(loading, path);
 }
 
-static void add_user_file(const struct loading *loading, const struct environment *environment)
+static void add_user_file(struct loading *loading, const struct environment *environment)
 {
     char path[PATH_MAX];
     bool has_config_home = environment->config_home != NULL && environment->config_home[0] == '/';
@@ -198,30 +204,35 @@ static void add_user_file(const struct loading *loading, const struct environmen
         add_if_there(loading, path);
 }
 
-/* The header goes on the text's own first line, so that its lines keep their numbers.  False when
- * out of memory. */
-static bool add_set(const struct loading *loading, const char *set)
+static void add_set(struct loading *loading, const char *set)
 {
-    static const char header[] = "[default] ";
-    size_t length = strlen(header) + strlen(set);
-    char *text = malloc(length + 1);
+    char *text = strdup(set);
+    if (text != NULL)
+        add_layer(loading, LAYER_SET, "CURTSY_SET", text, strlen(text));
+    else
+        loading->out_of_memory = true;
+}
 
-    if (text == NULL)
-        return false;
-    strcpy(stpcpy(text, header), set);
-    bool added = config_builder_add(loading->builder, "CURTSY_SET", text, length);
-    free(text);
-    return added;
+/* ---- the whole ---- */
+
+/* Whoever names a segment of his own, by whatever means, has left the machine's. */
+static bool is_machine_wide(const struct config *config, const char *root, const char *override)
+{
+    const char *file = config->settings_origins[CURTSY_KEY_segment].file;
+    size_t length = strlen(root);
+
+    return override == NULL && config->settings.segment != NULL && file != NULL && strncmp(file, root, length) == 0 &&
+           strncmp(file + length, SYSTEM_FOLDER, strlen(SYSTEM_FOLDER)) == 0;
 }
 
 struct config *config_files_load_below(const char *root, bool secure, const struct environment *environment,
                                        struct config_sources *sources, diagnostic_sink *sink, void *sink_context)
 {
-    if (sources != NULL)
-        *sources = (struct config_sources){.complete = true};
-    struct loading loading = {config_builder_new(sink, sink_context), sink, sink_context};
-    if (loading.builder == NULL)
-        return NULL;
+    struct config_sources own;
+    struct loading loading = {.sources = sources != NULL ? sources : &own, .sink = sink, .sink_context = sink_context};
+    struct config *config = NULL;
+
+    *loading.sources = (struct config_sources){.complete = true};
     if (!secure && environment->config != NULL) {
         add_asked_for(&loading, environment->config);
     } else {
@@ -229,12 +240,14 @@ struct config *config_files_load_below(const char *root, bool secure, const stru
         if (!secure)
             add_user_file(&loading, environment);
     }
-    bool complete = secure || environment->set == NULL || add_set(&loading, environment->set);
-    struct config *config = config_builder_finish(loading.builder);
-    if (complete)
-        return config;
-    config_free(config);
-    return NULL;
+    if (!secure && environment->set != NULL)
+        add_set(&loading, environment->set);
+    if (!loading.out_of_memory)
+        config = config_files_build(root, loading.layers, loading.count, loading.sources, sink, sink_context);
+    if (config != NULL)
+        loading.sources->machine_wide = is_machine_wide(config, root, secure ? NULL : environment->segment);
+    free_layers(&loading);
+    return config;
 }
 
 struct config *config_files_load(const struct environment *environment, struct config_sources *sources,
@@ -243,8 +256,9 @@ struct config *config_files_load(const struct environment *environment, struct c
     return config_files_load_below("", getauxval(AT_SECURE) != 0, environment, sources, sink, sink_context);
 }
 
+/* The files that count whoever runs the program are those that count for a privileged one. */
 struct config *config_files_load_machine(const char *root)
 {
-    (void)root;
-    return NULL;
+    static const struct environment nothing;
+    return config_files_load_below(root, true, &nothing, NULL, NULL, NULL);
 }

@@ -49,7 +49,8 @@ static bool check_line(void *context, const struct config_line *line)
     lines->last = line->number;
     if (line->kind == CONFIG_LINE_ENTRY)
         require(line->key[0] != '\0' && strlen(line->key) <= CONFIG_KEY_LENGTH_MAX);
-    if (line->kind == CONFIG_LINE_SECTION || (line->kind == CONFIG_LINE_ENTRY && length > 0))
+    bool is_section = line->kind == CONFIG_LINE_SECTION || line->kind == CONFIG_LINE_SECTION_OF_ENTRY;
+    if (is_section || (line->kind == CONFIG_LINE_ENTRY && length > 0))
         require(length > 0 && strchr(" \t", line->text[0]) == NULL && strchr(" \t", line->text[length - 1]) == NULL);
     return true;
 }
@@ -76,6 +77,22 @@ static void check_values(const struct section *section, unsigned lines)
     }
 }
 
+/* Nobody is stricter than himself; and beside an administrator who limits nothing, a user's own limits
+ * are buckets of his own. */
+static void check_tightening(const struct resolved_policy *resolved)
+{
+    struct resolved_policy same = *resolved, own = *resolved, machine = *resolved;
+
+    policy_tighten(&same, resolved, 1000);
+    require(same.bucket_count == resolved->bucket_count);
+    machine.bucket_count = 1;
+    machine.buckets[0].limits.count = 0;
+    policy_tighten(&own, &machine, 1000);
+    require(own.bucket_count >= 1 && own.bucket_count <= POLICY_BUCKETS_MAX);
+    for (unsigned i = 1; i < own.bucket_count; i++)
+        require(own.buckets[i].limits.count > 0 && strlen(own.buckets[i].name) < BUCKET_NAME_SIZE);
+}
+
 static void check_target(const struct config *config, const struct policy_target *target)
 {
     struct resolved_policy resolved;
@@ -84,12 +101,13 @@ static void check_target(const struct config *config, const struct policy_target
     policy_resolve(config, target, &resolved);
     require(resolved.section_count >= 1 && resolved.section_count <= POLICY_SECTIONS_MAX);
     require(resolved.sections[resolved.section_count - 1] == &config->sections[0]);
-    require(resolved.bucket_count >= 1 && resolved.bucket_count <= POLICY_BUCKETS_MAX);
+    require(resolved.bucket_count >= 1 && resolved.bucket_count <= POLICY_PATHS_MAX + 1);
     for (unsigned i = 0; i < resolved.bucket_count; i++)
         require(resolved.buckets[i].name[0] != '\0' && strlen(resolved.buckets[i].name) < BUCKET_NAME_SIZE);
     for (unsigned i = 0; i < config->section_count; i++)
         matching += policy_section_matches(&config->sections[i], target, NULL);
     require(resolved.section_count == (matching < POLICY_SECTIONS_MAX ? matching : POLICY_SECTIONS_MAX));
+    check_tightening(&resolved);
 }
 
 /* As if the section's own host were asked for, or one that its wildcard stands for. */
@@ -115,8 +133,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     require(config_reader_run((const char *)data, size, check_line, &lines));
     struct config_builder *builder = config_builder_new(check_diagnostic, &lines);
+    require(config_builder_add_layer(builder, LAYER_PRESET, "fuzz", (const char *)data, size));
     require(config_builder_add(builder, "fuzz", (const char *)data, size));
-    require(config_builder_add(builder, "fuzz", (const char *)data, size));
+    require(config_builder_add_layer(builder, LAYER_SET, "fuzz", (const char *)data, size));
     struct config *config = config_builder_finish(builder);
     require(config != NULL);
     for (unsigned i = 0; i < config->section_count; i++) {

@@ -551,7 +551,7 @@ def test_status_of_another_users_segment(curtsy):
     curtsy.segment.write_bytes(b"")
     os.chown(curtsy.segment, 1, -1)
     result = curtsy.tool("status")
-    assert result.rc == 1 and "cannot be used" in result.text and "another user" in result.text
+    assert result.rc == 1 and "cannot be used" in result.text and "smaller" in result.text
     owner = json.loads(curtsy.tool("status", "--json").stdout)["owner"]
     assert owner == pwd.getpwuid(1).pw_name
 

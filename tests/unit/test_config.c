@@ -146,7 +146,8 @@ static void values_keep_their_lines(void **state)
                                   "log=debug");
     (void)state;
     assert_string_equal(
-        said.text, "a:11: error: headroom = 10%;no comment without a blank: expected a percentage from 0% to 100%\n");
+        said.text,
+        "a:11: error: headroom = 10%;no comment without a blank: expected a percentage from 0% to below 100%\n");
     assert_string_equal(value_of(config, "default", "max_wait"), "10s (a:4)");
     assert_string_equal(value_of(config, "default", "total_budget"), "20s (a:5)");
     assert_string_equal(value_of(config, "default", "base_delay"), "1s (a:7)");
@@ -177,15 +178,18 @@ static void other_editors_texts_are_read(void **state)
     config_free(build_silently("\xef\xbb\xbf"));
     config_free(build_silently("\n\n\r\n \t \n"));
     config_free(build("\xff\xfe[\0d\0"));
-    assert_string_equal(said.text, "a:1: error: expected text in UTF-8, found UTF-16\n");
+    assert_string_equal(said.text, "a:1: error: found UTF-16: expected text in UTF-8\n");
 }
 
 static void an_entry_may_stand_behind_its_header(void **state)
 {
-    struct config *config = build("[default] max_wait=7s\n[api.example.com]quota = 5/h ; x\nburst = 3\n[a][b] x\n");
+    struct config *config = build("[default] max_wait=7s\n[api.example.com]quota = 5/h ; x\nburst = 3\n[b.example] x\n"
+                                  "[default] max_delay=7s\n");
 
     (void)state;
-    assert_string_equal(said.text, "a:4: error: expected `key = value`, `[section]` or a comment\n");
+    assert_string_equal(said.text,
+                        "a:4: error: found a line without =: expected `key = value`, `[section]` or a comment\n");
+    assert_string_equal(value_of(config, "default", "max_delay"), "7s (a:5)");
     assert_string_equal(value_of(config, "default", "max_wait"), "7s (a:1)");
     assert_string_equal(value_of(config, "api.example.com", "quota"), "5/h (a:2)");
     assert_string_equal(value_of(config, "api.example.com", "burst"), "3 (a:3)");
@@ -212,31 +216,40 @@ static void faults_of_syntax_are_named_with_their_line(void **state)
 {
     static const struct syntax_case cases[] = {
         {"[default]\nnonsense\nmax_wait = 1s\nmore nonsense\n",
-         "a:2: error: expected `key = value`, `[section]` or a comment\n"
-         "a:4: error: expected `key = value`, `[section]` or a comment\n"},
-        {"[default]\nmax_wait ; = 1s\n", "a:2: error: expected `key = value`, `[section]` or a comment\n"},
-        {"[default]\n = 1s\n", "a:2: error: expected a key before the =\n"},
-        {"[default]\nmax_wait =\n", "a:2: error: max_wait = : expected a value, or auto\n"},
-        {"[default]\nmax_wait = ; 1s\n", "a:2: error: max_wait = : expected a value, or auto\n"},
+         "a:2: error: found a line without =: expected `key = value`, `[section]` or a comment\n"
+         "a:4: error: found a line without =: expected `key = value`, `[section]` or a comment\n"},
+        {"[default]\nmax_wait ; = 1s\n",
+         "a:2: error: found a line without =: expected `key = value`, `[section]` or a comment\n"},
+        {"[default]\nmax_wait # = 1s\n",
+         "a:2: error: found a line without =: expected `key = value`, `[section]` or a comment\n"},
+        {"[default]\n = 1s\n", "a:2: error: found no key before the =: expected `key = value`\n"},
+        {"[default]\nmax_wait =\n",
+         "a:2: error: max_wait has no value: expected a duration with its unit, such as 90s or 250ms, or auto\n"},
+        {"[default]\nmax_wait = ; 1s\n",
+         "a:2: error: max_wait has no value: expected a duration with its unit, such as 90s or 250ms, or auto\n"},
         {"[default\nmax_wait = 1s\nqouta = x\n[curtsy]\nlog = warn\n",
-         "a:1: error: expected a ] at the end of the section's name\n"},
-        {"[]\n", "a:1: error: expected a section's name, such as [default] or [api.example.com]\n"},
-        {"[ \t ]\nquota = 5/h", "a:1: error: expected a section's name, such as [default] or [api.example.com]\n"},
-        {"[a.example \"x]\n", "a:1: error: expected a ] at the end of the section's name\n"},
+         "a:1: error: found [ without ]: expected a section such as [api.example.com]\n"},
+        {"[]\n", "a:1: error: found a section without a name: expected one such as [default] or [api.example.com]\n"},
+        {"[ \t ]\nquota = 5/h",
+         "a:1: error: found a section without a name: expected one such as [default] or [api.example.com]\n"},
+        {"[a.example \"x]\n", "a:1: error: found a label without its second quote: expected one as in "
+                              "[api.example.com \"writes\"]\n"},
         {"[::1]:8443]\nquota = 5/h\n",
-         "a:1: error: expected an IPv6 address in brackets of its own, as in [[::1]:8443]\n"},
+         "a:1: error: found an IPv6 address without brackets of its own: expected [[::1]:8443]\n"},
+        {"[a.example] [b.example]\nquota = x\n", "a:1: error: found two sections on one line: expected the second on a "
+                                                 "line of its own (or its host in `hosts`)\n"},
         {"\n\nquota = 5/h\nlog = warn\nnonsense = 1\n",
          "a:3: error: \"quota\" stands before any section: expected below [default], or below a host such as "
          "[api.example.com]\n"
          "a:4: error: \"log\" stands before any section: expected below [curtsy]\n"
          "a:5: error: \"nonsense\" stands before any section: expected below [default], or below a host such as "
          "[api.example.com]\n"},
-        {"[default]\nmax_wait = 1\x02s\n", "a:2: error: expected text, found a control character\n"},
+        {"[default]\nmax_wait = 1\x02s\n", "a:2: error: found a control character (0x02): expected text\n"},
         {"[default]\n# a \x02 in a comment\n", NULL},
         {"[a\x7f"
          "b]\nquota = x\n",
-         "a:1: error: expected text, found a control character\n"},
-        {"[default]\nmax_wait = 1s\rburst = 3\n", "a:2: error: expected text, found a control character\n"},
+         "a:1: error: found a control character (0x7f): expected text\n"},
+        {"[default]\nmax_wait = 1s\rburst = 3\n", "a:2: error: found a control character (0x0d): expected text\n"},
     };
     (void)state;
     CHECK_SAID(cases);
@@ -251,8 +264,8 @@ static void a_nul_byte_is_a_fault_of_its_line_only(void **state)
     memset(&said, 0, sizeof said);
     assert_true(config_builder_add(builder, "a", text, sizeof text - 1));
     struct config *config = config_builder_finish(builder);
-    assert_string_equal(said.text, "a:2: error: expected text, found a NUL byte\n"
-                                   "a:4: error: expected text, found a NUL byte\n");
+    assert_string_equal(said.text, "a:2: error: found a NUL byte: expected text\n"
+                                   "a:4: error: found a NUL byte: expected text\n");
     assert_string_equal(value_of(config, "default", "max_wait"), "unset");
     assert_string_equal(value_of(config, "default", "burst"), "3 (a:3)");
     config_free(config);
@@ -279,13 +292,16 @@ static void names_that_are_too_long_are_faults(void **state)
     for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
         snprintf(text, sizeof text, "[default]\n%s = 1\nburst = 3\n", repeated(name, 'k', lengths[i]));
         struct config *config = build(text);
-        assert_string_equal(said.text, "a:2: error: expected a key of at most 49 characters before the =\n");
+        assert_string_equal(said.text,
+                            "a:2: error: found a key of more than 49 characters: expected one such as quota\n");
         assert_string_equal(value_of(config, "default", "burst"), "3 (a:3)");
         config_free(config);
     }
     snprintf(text, sizeof text, "[%s]\nburst = x\n", repeated(name, 'h', CONFIG_SECTION_LENGTH_MAX + 1));
     config_free(build(text));
-    assert_string_equal(said.text, "a:1: error: expected a section's name of at most 1000 characters\n");
+    assert_string_equal(
+        said.text,
+        "a:1: error: found a section's name of more than 1000 characters: expected a host such as [api.example.com]\n");
 }
 
 /* A host of 253 characters, a path of 511 and a label of 63 are kept to the last character. */
@@ -348,7 +364,9 @@ static void long_lines_have_no_seams(void **state)
         {"", " ; comment = x", ""},
         {"", "\t;", ""},
         {"", ";no comment", ";no comment"},
-        {"", " # no comment", " # no comment"},
+        {"", " # comment = x ; y", ""},
+        {"", "\t#", ""},
+        {"", "#no comment", "#no comment"},
         {"", " ;; ; ;", ""},
         {"", "   b  ", "   b"},
         {"", "=b", "=b"},
@@ -480,7 +498,7 @@ static void bad_section_names_are_refused(void **state)
         {"api.example.com/v1#x", "without blank, query"},
         {"api.example.com/v1 search", "a label in double quotes"},
         {"api.example.com/m\xc3\xbcll", "a path"},
-        {"m\xc3\xbcller.example", "punycode (xn--...)"},
+        {"m\xc3\xbcller.example", "as it travels (xn--...)"},
         {"api.*.com", "whole labels at the beginning"},
         {"api*.example.com", "whole labels at the beginning"},
         {"*example.com", "whole labels at the beginning"},
@@ -626,15 +644,98 @@ static void keys_that_are_not_in_force_are_warned_of(void **state)
 
 static void a_key_given_twice_is_warned_of(void **state)
 {
-    struct config *config = build("[a.example]\nburst = 3\n[default]\nburst = 9\n[a.example]\nburst = 4\n"
+    struct config *config = build("[a.example]\nburst = 3\n[default]\nburst = 9\n[A.example.]\nburst = 4\n"
                                   "methods = GET\nmethods = POST\n[curtsy]\nlog = warn\nlog = info\n");
     (void)state;
-    assert_string_equal(said.text, "a:6: warning: \"burst\" is given again: this replaces line 2\n"
+    assert_string_equal(said.text, "a:5: warning: [a.example] is given again: this goes on with line 1\n"
+                                   "a:6: warning: \"burst\" is given again: this replaces line 2\n"
                                    "a:8: warning: \"methods\" is given again: this replaces line 7\n"
                                    "a:11: warning: \"log\" is given again: this replaces line 10\n");
     assert_string_equal(value_of(config, "a.example", "burst"), "4 (a:6)");
     assert_string_equal(find_section(config, "a.example")->methods[0], "POST");
     assert_string_equal(setting_of(config, "log"), "info (a:11)");
+    config_free(config);
+}
+
+/* A new layer may take up any section; one in the same file is likely to have been forgotten, unless it is
+ * a setting on one line. */
+static void a_section_given_twice_is_warned_of(void **state)
+{
+    static const char *const layers[] = {
+        "[a.example]\nburst = 3\n[curtsy]\n[default]\n[a.example] burst = 4\n[curtsy] log = info\n",
+        "[a.example]\nburst = 5\n[a.example \"x\"]\n[default]\n[CURTSY]\n[Default]\n[curtsy]\n",
+    };
+    struct config *config = build_layers(layers, 2);
+
+    (void)state;
+    assert_string_equal(said.text, "a:5: warning: \"burst\" is given again: this replaces line 2\n"
+                                   "b:6: warning: [default] is given again: this goes on with line 4\n"
+                                   "b:7: warning: [curtsy] is given again: this goes on with line 5\n");
+    assert_string_equal(value_of(config, "a.example", "burst"), "5 (b:2)");
+    assert_string_equal(setting_of(config, "log"), "info (a:6)");
+    config_free(config);
+}
+
+static void misspelt_sections_are_hosts_with_a_warning(void **state)
+{
+    static const struct syntax_case cases[] = {
+        {"[defaults]\n", "a:1: warning: [defaults] speaks for a host of that name; did you mean [default]?\n"},
+        {"[courage]\n[curtsey]\n", "a:2: warning: [curtsey] speaks for a host of that name; did you mean [curtsy]?\n"},
+        {"[default \"x\"]\n",
+         "a:1: warning: [default \"x\"] speaks for a host of that name; did you mean [default]?\n"},
+        {"[fault]\n[derby]\n[default.example]\n[redis]\n[localhost]\n", NULL},
+    };
+    (void)state;
+    CHECK_SAID(cases);
+}
+
+/* The quotes would be part of a name that nothing has. */
+static void quotes_are_not_taken_for_a_part_of_the_value(void **state)
+{
+    static const struct syntax_case cases[] = {
+        {"[curtsy]\nlog_file = \"/var/log/curtsy\"\n",
+         "a:2: error: log_file: expected a text, or none, without quotes around it\n"},
+        {"[curtsy]\nsegment = '/curtsy'\n",
+         "a:2: error: segment: expected a text, or auto, without quotes around it\n"},
+        {"[default]\nmode = \"off\"\n",
+         "a:2: error: mode = \"off\": expected off, observe or enforce, without quotes around it\n"},
+        {"[curtsy]\nlog_file = /tmp/\"a\"\n", NULL},
+    };
+    (void)state;
+    CHECK_SAID(cases);
+}
+
+static void what_stands_before_a_section_may_be_for_default(void **state)
+{
+    struct config_builder *builder = config_builder_new(record, &said);
+    static const char text[] = "burst = 3\n[a.example] burst = 4\n[default] max_wait = 7s\n[default] max_delay = 8s";
+
+    (void)state;
+    memset(&said, 0, sizeof said);
+    assert_true(config_builder_add_layer(builder, LAYER_SET, "a", text, strlen(text)));
+    struct config *config = config_builder_finish(builder);
+    assert_string_equal(said.text, "");
+    assert_string_equal(value_of(config, "default", "burst"), "3 (a:1)");
+    assert_string_equal(value_of(config, "a.example", "burst"), "4 (a:2)");
+    assert_string_equal(value_of(config, "default", "max_wait"), "7s (a:3)");
+    assert_string_equal(value_of(config, "default", "max_delay"), "8s (a:4)");
+    config_free(config);
+}
+
+static void a_preset_names_no_others(void **state)
+{
+    struct config_builder *builder = config_builder_new(record, &said);
+    static const char preset[] = "[curtsy]\npresets = b\nlog = info\n";
+    static const char file[] = "[curtsy]\npresets = a\n";
+
+    (void)state;
+    memset(&said, 0, sizeof said);
+    assert_true(config_builder_add_layer(builder, LAYER_FILE, "a", file, strlen(file)));
+    assert_true(config_builder_add_layer(builder, LAYER_PRESET, "p", preset, strlen(preset)));
+    struct config *config = config_builder_finish(builder);
+    assert_string_equal(said.text, "p:2: warning: \"presets\" is ignored here: a preset names no others\n");
+    assert_string_equal(setting_of(config, "presets"), "a (a:2)");
+    assert_string_equal(setting_of(config, "log"), "info (p:3)");
     config_free(config);
 }
 
@@ -671,6 +772,9 @@ static void what_may_be_secret_is_not_repeated(void **state)
         "[https://user:hunter2@a.example]\n",
         "[user:hunter2@a.example]\n",
         "[a.example]\nhosts = user:hunter2@b.example\n",
+        "[a.example/v1?token=hunter2]\n",
+        "[a.example]\nhosts = b.example/v1?token=hunter2\n",
+        "[curtsy]\nlog_file = \"hunter2\"\n",
         "[default]\nhunter2\n",
     };
     (void)state;
@@ -743,12 +847,17 @@ static void bad_matchers_are_refused(void **state)
         {"[a.example]\nhosts = b.example/v1\n", "a:2: error: hosts: \"b.example/v1\": expected a host without path\n"},
         {"[a.example]\nhosts = b.example c.example\n",
          "a:2: error: hosts: \"b.example c.example\": expected a host such as api.example.com, *.example.com or *\n"},
-        {"[a.example]\nhosts = b.example,\n",
-         "a:2: error: hosts: \"\": expected a host such as api.example.com, *.example.com or *\n"},
+        {"[a.example]\nhosts = b.example,\n", "a:2: error: hosts: found nothing beside a comma: expected a host such "
+                                              "as api.example.com, *.example.com or *\n"},
         {"[a.example]\nmethods = GET POST\n", "a:2: error: methods: \"GET POST\": expected a method such as GET\n"},
-        {"[a.example]\nmethods =\n", "a:2: error: methods: \"\": expected a method such as GET\n"},
+        {"[a.example]\nmethods =\n", "a:2: error: methods: found nothing: expected a method such as GET\n"},
         {"[a.example]\nprograms = /usr/bin/git\n",
          "a:2: error: programs: \"/usr/bin/git\": expected the name of a program without its folder\n"},
+        {"[a.example]\nprograms = \"git\"\n",
+         "a:2: error: programs: \"\"git\"\": expected the name of a program without quotes\n"},
+        {"[a.example]\nhosts = m\xc3\xbcller.example:80\n",
+         "a:2: error: hosts: \"m\xc3\xbcller.example:80\": expected a host in ASCII, an internationalised name as it "
+         "travels (xn--...), here xn--mller-kva.example:80\n"},
         {"[a.example]\nprograms = git, !\n", "a:2: error: programs: \"!\": expected the name of a program\n"},
         {"[a.example]\ncredential = some\n", "a:2: error: credential = some: expected any or none\n"},
     };
@@ -774,7 +883,7 @@ static void later_layers_win_key_by_key(void **state)
     struct config *config = build_layers(layers, 3);
 
     (void)state;
-    assert_string_equal(said.text, "c:2: error: headroom = x: expected a percentage from 0% to 100%\n");
+    assert_string_equal(said.text, "c:2: error: headroom = x: expected a percentage from 0% to below 100%\n");
     assert_int_equal(config->section_count, 2);
     assert_string_equal(value_of(config, "default", "max_wait"), "1s (a:2)");
     assert_string_equal(value_of(config, "default", "burst"), "2 (b:5)");
@@ -942,6 +1051,11 @@ int main(void)
         cmocka_unit_test(keys_in_the_wrong_place_are_told_where_they_belong),
         cmocka_unit_test(keys_that_are_not_in_force_are_warned_of),
         cmocka_unit_test(a_key_given_twice_is_warned_of),
+        cmocka_unit_test(a_section_given_twice_is_warned_of),
+        cmocka_unit_test(misspelt_sections_are_hosts_with_a_warning),
+        cmocka_unit_test(quotes_are_not_taken_for_a_part_of_the_value),
+        cmocka_unit_test(what_stands_before_a_section_may_be_for_default),
+        cmocka_unit_test(a_preset_names_no_others),
         cmocka_unit_test(quota_and_rate_exclude_each_other),
         cmocka_unit_test(what_may_be_secret_is_not_repeated),
         cmocka_unit_test(long_values_are_shortened_in_messages),

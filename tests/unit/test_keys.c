@@ -187,6 +187,36 @@ static void values_are_read_and_printed(void **state)
         {"credential", "none", "none"},
         {"segment", "/curtsy.v1.0", "/curtsy.v1.0"},
         {"segment", "none", "none"},
+        {"segment", "auto", "auto"},
+        {"segment", "team", "team"},
+        {"segment", "/run/curtsy/budget", "/run/curtsy/budget"},
+        {"segment", "run/curtsy/budget", NULL},
+        {"segment", "./budget", NULL},
+        {"segment", "/", NULL},
+        {"segment", "..", NULL},
+        {"segment_size", "256KiB", "256KiB"},
+        {"segment_size", "255KiB", NULL},
+        {"segment_size", "1GiB", "1GiB"},
+        {"segment_size", "1025MiB", NULL},
+        {"segment_permissions", "0600", "0600"},
+        {"segment_permissions", "660", "0660"},
+        {"segment_permissions", "0666", "0666"},
+        {"segment_permissions", "0644", NULL},
+        {"segment_permissions", "rw", NULL},
+        {"segment_group", "staff", "staff"},
+        {"segment_group", "none", "none"},
+        {"presets", "github", "github"},
+        {"presets", "github, gitlab", "github, gitlab"},
+        {"presets", "none", "none"},
+        {"presets", "github gitlab", NULL},
+        {"presets", "github.ini", NULL},
+        {"presets", "../github", NULL},
+        {"presets", "/usr/share/curtsy/github", NULL},
+        {"presets", "..", NULL},
+        {"presets", "github,", NULL},
+        {"presets", "", NULL},
+        {"profile", "best_effort", "best_effort"},
+        {"profile", "best-effort", NULL},
         {"log_file", "none", "none"},
         {"log_file", "", NULL},
         {"log_file", "   ", NULL},
@@ -268,19 +298,27 @@ static void random_value(const struct key *key, union value *value)
     struct rate_list rates = random_rates();
     struct status_set statuses = random_statuses(key != &policy_keys[POLICY_KEY_retry_status]);
     int64_t duration = (int64_t)(up_to(3650 * 86400) << up_to(10));
-    uint64_t number = up_to(UINT64_C(1) << up_to(60));
+    uint64_t number = up_to(UINT64_C(1) << up_to(60)),
+             segment_size = (UINT64_C(256) << 10) + up_to(UINT64_C(1) << up_to(29));
     uint32_t part = 1 + (uint32_t)up_to(PPM_ONE - 2), count = 1 + (uint32_t)up_to(999999999);
     uint32_t errors = (uint32_t)up_to(31);
+    static const uint32_t modes[] = {0600, 0660, 0666};
+    uint32_t permissions = modes[up_to(2)];
     bool flag = up_to(1);
     unsigned choice = 0;
 
     while (key->choices != NULL && key->choices[choice + 1] != NULL && up_to(2) > 0)
         choice++;
+    if (key == &curtsy_keys[CURTSY_KEY_segment_size])
+        number = segment_size;
     const void *const sources[] = {
-        [KIND_DURATION] = &duration, [KIND_RATES] = &rates, [KIND_PERCENT] = &part, [KIND_FACTOR] = &part,
-        [KIND_COUNT] = &count,       [KIND_SIZE] = &number, [KIND_BOOL] = &flag,    [KIND_STATUSES] = &statuses,
-        [KIND_ERRORS] = &errors,     [KIND_TEXT] = &text,   [KIND_NAME] = &text,    [KIND_NAMES] = &text,
-        [KIND_CHOICE] = &choice,
+        [KIND_DURATION] = &duration, [KIND_RATES] = &rates,
+        [KIND_PERCENT] = &part,      [KIND_FACTOR] = &part,
+        [KIND_COUNT] = &count,       [KIND_SIZE] = &number,
+        [KIND_BOOL] = &flag,         [KIND_STATUSES] = &statuses,
+        [KIND_ERRORS] = &errors,     [KIND_TEXT] = &text,
+        [KIND_NAME] = &text,         [KIND_NAMES] = &text,
+        [KIND_CHOICE] = &choice,     [KIND_PERMISSIONS] = &permissions,
     };
     memset(value, 0, sizeof *value);
     const char *word = keys_special_word(key);

@@ -515,6 +515,149 @@ static void a_crowd_of_sections_keeps_the_most_specific(void **state)
     config_free(config);
 }
 
+/* ---- profiles ---- */
+
+/* One attempt, no waiting, whatever else was said and wherever; the limits stay what they are. */
+static void best_effort_goes_before_attempts_and_waits(void **state)
+{
+    static const struct {
+        const char *text;
+        unsigned attempts, attempts_line, wait_line;
+        int64_t max_wait_ns;
+    } cases[] = {
+        {"[default]\nmax_attempts = 3\nmax_wait = 7s\n", 3, 2, 3, 7 * NS_PER_SECOND},
+        {"[default]\nmax_attempts = 3\nmax_wait = 7s\n[a.example]\nprofile = best_effort\n", 1, 5, 5, 0},
+        {"[default]\nprofile = best_effort\n[a.example]\nmax_attempts = 3\nmax_wait = 7s\n", 1, 2, 2, 0},
+        {"[default]\nprofile = best_effort\n[a.example]\nprofile = normal\nmax_attempts = 3\n", 3, 5, 0, DURATION_AUTO},
+        {"[a.example]\nprofile = best_effort\n", 1, 2, 2, 0},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct config *config = build(cases[i].text);
+        struct resolved_policy resolved = resolve(config, "a.example", "/", "GET");
+        assert_int_equal(resolved.values.max_attempts, cases[i].attempts);
+        assert_true(resolved.values.max_wait == cases[i].max_wait_ns);
+        assert_int_equal(resolved.origins[POLICY_KEY_max_attempts].line, cases[i].attempts_line);
+        assert_int_equal(resolved.origins[POLICY_KEY_max_wait].line, cases[i].wait_line);
+        config_free(config);
+    }
+    struct config *config = build("[a.example]\nquota = 9/h\n[a.example/p]\nprofile = best_effort\nquota = 3/h\n");
+    struct resolved_policy resolved = resolve(config, "a.example", "/p", "GET");
+    assert_string_equal(buckets(&resolved), "a.example:443=9 a.example:443/p=3");
+    config_free(config);
+}
+
+/* ---- a machine's buckets ---- */
+
+static struct config *build_two(const char *first, const char *second)
+{
+    struct config_builder *builder = config_builder_new(fail_on_error, (void *)second);
+    assert_true(config_builder_add(builder, "machine", first, strlen(first)));
+    assert_true(config_builder_add(builder, "user", second, strlen(second)));
+    struct config *config = config_builder_finish(builder);
+    assert_non_null(config);
+    return config;
+}
+
+/* What a user's requests draw on where the administrator says the one and the user the other. */
+static struct resolved_policy tightened(const char *machine_text, const char *user_text, const char *path)
+{
+    struct config *machine = build(machine_text), *both = build_two(machine_text, user_text);
+    struct resolved_policy resolved = resolve(both, "a.example", path, "GET");
+    struct resolved_policy administrators = resolve(machine, "a.example", path, "GET");
+
+    policy_tighten(&resolved, &administrators, 1000);
+    config_free(machine);
+    config_free(both);
+    return resolved;
+}
+
+static void a_user_may_tighten_himself_and_nobody_else(void **state)
+{
+    static const struct {
+        const char *machine, *user, *path, *buckets;
+    } cases[] = {
+        {"", "", "/", "a.example:443"},
+        {"[a.example]\nquota = 100/h\n", "", "/", "a.example:443=100"},
+        /* Stricter: his own beside the machine's. */
+        {"[a.example]\nquota = 100/h\n", "[a.example]\nquota = 50/h\n", "/",
+         "a.example:443=100 a.example:443 (uid 1000)=50"},
+        {"", "[a.example]\nquota = 50/h\n", "/", "a.example:443 a.example:443 (uid 1000)=50"},
+        {"[a.example]\nquota = 100/h\n", "[a.example]\nrate = 1/h\n", "/",
+         "a.example:443=100 a.example:443 (uid 1000)=rate"},
+        {"[a.example]\nquota = 100/h\n", "[a.example]\nburst = 1\n", "/",
+         "a.example:443=100 a.example:443 (uid 1000)=100"},
+        {"[a.example]\nquota = 100/h\n", "[a.example]\nquota = 100/h, 1/s\n", "/",
+         "a.example:443=100 a.example:443 (uid 1000)=100"},
+        /* Looser, or the same: nothing. */
+        {"[a.example]\nquota = 100/h\n", "[a.example]\nquota = 100/h\n", "/", "a.example:443=100"},
+        {"[a.example]\nquota = 100/h\n", "[a.example]\nquota = 1000/h\n", "/", "a.example:443=100"},
+        {"[a.example]\nquota = 100/h\n", "[a.example]\nquota = none\n", "/", "a.example:443=100"},
+        {"[a.example]\nquota = 100/h\nburst = 2\n", "[a.example]\nburst = 9\nheadroom = 0%\n", "/",
+         "a.example:443=100"},
+        /* A path of his own, and a group. */
+        {"[a.example]\nquota = 100/h\n", "[a.example/p]\nquota = 5/h\n", "/p",
+         "a.example:443=100 a.example:443/p (uid 1000)=5"},
+        {"[a.example]\nquota = 100/h\n[a.example/p]\nquota = 9/h\n", "[a.example/p]\nquota = 5/h\n", "/p",
+         "a.example:443=100 a.example:443/p=9 a.example:443/p (uid 1000)=5"},
+        {"[a.example]\nquota = 100/h\n", "[a.example]\nhosts = b.example\nquota = 50/h\n", "/",
+         "a.example:443=100 {a.example} (uid 1000)=50"},
+        {"[a.example]\nquota = 100/h\nhosts = b.example\n", "[a.example]\nquota = 50/h\n", "/",
+         "{a.example}=100 {a.example} (uid 1000)=50"},
+        /* The host's first, as far as there is room. */
+        {"[a.example/*]\nquota = 9/h\n[a.example/p]\nquota = 8/h\n",
+         "[a.example]\nquota = 50/h\n[a.example/p]\nquota = 5/h\n", "/p",
+         "a.example:443 a.example:443/p=8 a.example:443/*=9 a.example:443 (uid 1000)=50"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct resolved_policy resolved = tightened(cases[i].machine, cases[i].user, cases[i].path);
+        if (strcmp(buckets(&resolved), cases[i].buckets) != 0)
+            fail_msg("%s---\n%s: %s and not %s", cases[i].machine, cases[i].user, buckets(&resolved), cases[i].buckets);
+    }
+}
+
+/* The machine's limits are the machine's own, to the last bit, whatever a user sets; and what is no
+ * limit stays the user's. */
+static void the_machines_limits_are_not_a_users(void **state)
+{
+    static const char machine_text[] = "[a.example]\nquota = 100/h\nheadroom = 30%\n[default]\nmax_wait = 7s\n";
+    struct config *machine = build(machine_text);
+    struct resolved_policy administrators = resolve(machine, "a.example", "/", "GET");
+    struct resolved_policy resolved =
+        tightened(machine_text, "[a.example]\nheadroom = 10%\nnetwork_jitter = 2s\nmax_wait = 3s\n", "/");
+
+    (void)state;
+    assert_memory_equal(&resolved.buckets[0].limits, &administrators.buckets[0].limits, sizeof(struct limits));
+    assert_true(resolved.values.max_wait == 3 * NS_PER_SECOND);
+    config_free(machine);
+}
+
+static void a_users_bucket_has_a_name_that_fits(void **state)
+{
+    char user[512], host[201], before[BUCKET_NAME_SIZE] = "";
+    struct resolved_policy resolved;
+
+    (void)state;
+    memset(host, 'h', 200);
+    host[63] = host[127] = host[191] = '.';
+    host[200] = '\0';
+    snprintf(user, sizeof user, "[%s]\nquota = 5/h\n", host);
+    struct config *machine = build(""), *both = build(user);
+    struct resolved_policy administrators = resolve(machine, host, "/", "GET");
+    for (unsigned uid = 0; uid < 3; uid++) {
+        resolved = resolve(both, host, "/", "GET");
+        policy_tighten(&resolved, &administrators, uid);
+        assert_int_equal(resolved.bucket_count, 2);
+        assert_int_equal(strlen(resolved.buckets[1].name), BUCKET_NAME_SIZE - 1);
+        assert_string_not_equal(resolved.buckets[1].name, resolved.buckets[0].name);
+        assert_string_not_equal(resolved.buckets[1].name, before);
+        strcpy(before, resolved.buckets[1].name);
+    }
+    config_free(machine);
+    config_free(both);
+}
+
 /* ---- ten thousand sections ---- */
 
 static void ten_thousand_hosts_are_told_apart(void **state)
@@ -580,6 +723,8 @@ static void write_section(char *text, size_t size, unsigned label)
         end += snprintf(end, room, "programs = %s\n", PICK(random_programs));
     if (up_to(5) == 0)
         end += snprintf(end, room, "credential = %s\n", up_to(1) ? "any" : "none");
+    if (up_to(9) == 0)
+        end += snprintf(end, room, "profile = %s\n", up_to(1) ? "best_effort" : "normal");
     if (up_to(2) == 0)
         end += snprintf(end, room, "%s = %u/h\n", up_to(1) ? "quota" : "rate", 1 + up_to(5000));
     else if (up_to(9) == 0)
@@ -747,7 +892,7 @@ static void assert_same_buckets(const struct config *config, const struct policy
     naive_values(config, ranks, 0, count, false, &values);
     assert_same_limits(&values, &resolved->buckets[0].limits);
 
-    for (unsigned i = 0; i < count && buckets < POLICY_BUCKETS_MAX; i++) {
+    for (unsigned i = 0; i < count && buckets <= POLICY_PATHS_MAX; i++) {
         const struct section *section = ranks[i].section;
         bool limited = (section->set[POLICY_KEY_quota] && section->values.quota.count > 0) ||
                        (section->set[POLICY_KEY_rate] && section->values.rate.count > 0);
@@ -794,6 +939,10 @@ static void assert_same(const struct config *config, const struct policy_target 
         assert_int_equal(policy_section_matches(&config->sections[i], target, NULL), collected);
     }
     naive_values(config, ranks, 0, count, true, &values);
+    if (values.profile == PROFILE_BEST_EFFORT) {
+        values.max_attempts = 1;
+        values.max_wait = 0;
+    }
     for (unsigned k = 0; k < POLICY_KEY_COUNT; k++) {
         keys_format_value(&policy_keys[k], (char *)&resolved.values + policy_keys[k].offset, found, sizeof found);
         keys_format_value(&policy_keys[k], (char *)&values + policy_keys[k].offset, wanted, sizeof wanted);
@@ -841,6 +990,10 @@ int main(void)
         cmocka_unit_test(a_paths_limits_are_worked_out_with_its_own_keys),
         cmocka_unit_test(names_that_do_not_fit_end_in_a_hash),
         cmocka_unit_test(a_crowd_of_sections_keeps_the_most_specific),
+        cmocka_unit_test(best_effort_goes_before_attempts_and_waits),
+        cmocka_unit_test(a_user_may_tighten_himself_and_nobody_else),
+        cmocka_unit_test(the_machines_limits_are_not_a_users),
+        cmocka_unit_test(a_users_bucket_has_a_name_that_fits),
         cmocka_unit_test(ten_thousand_hosts_are_told_apart),
         cmocka_unit_test(a_plain_scan_finds_the_same),
     };

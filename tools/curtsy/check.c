@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * curtsy check: reads the configuration as the library would, prints every fault with its file and
- * line, and works the numbers out that a quota comes to.  Beyond the parser's own faults it warns of
- * what is well-formed and yet not what one wants: a burst that breaks the quota, a section that never
- * decides anything, a max_wait in which next to nobody gets his turn.
+ * line, and works the numbers out that a quota comes to (check_numbers.h).  Beyond the parser's own
+ * faults it warns of what is well-formed and yet not what one wants (check_warnings.h).
  */
+#include "tools/curtsy/check_numbers.h"
+#include "tools/curtsy/check_warnings.h"
 #include "tools/curtsy/command.h"
-#include "tools/curtsy/example.h"
 #include "tools/curtsy/input.h"
 #include "tools/curtsy/output.h"
 
@@ -14,21 +14,15 @@
 
 #include <argp.h>
 #include <errno.h>
-#include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-/* Fewer waiters than this within max_wait are hardly meant: max_wait = auto is never less than so
- * many spacings. */
-#define WAITERS_WANTED 3
-
-enum { OPTION_STRICT = 256 };
+enum { OPTION_STRICT = 256, OPTION_JSON };
 
 struct check_options {
     const char *file;
     bool is_strict;
+    bool as_json;
 };
 
 static error_t parse(int key, char *argument, struct argp_state *state)
@@ -38,6 +32,9 @@ static error_t parse(int key, char *argument, struct argp_state *state)
     switch (key) {
     case OPTION_STRICT:
         options->is_strict = true;
+        return 0;
+    case OPTION_JSON:
+        options->as_json = true;
         return 0;
     case ARGP_KEY_ARG:
         if (options->file != NULL)
@@ -49,141 +46,59 @@ static error_t parse(int key, char *argument, struct argp_state *state)
     }
 }
 
-__attribute__((format(printf, 3, 4))) static void warn(struct fault_counter *faults, struct origin origin,
-                                                       const char *format, ...)
-{
-    char message[512];
-    va_list arguments;
+/* The faults so far; as text they are printed when they are found. */
+struct report {
+    struct fault_counter counter;
+    json_t *faults; /* an array; notes are in it, too */
+    bool as_json;
+};
 
-    va_start(arguments, format);
-    vsnprintf(message, sizeof(message), format, arguments);
-    va_end(arguments);
-    fault_print(faults, &(struct diagnostic){SEVERITY_WARNING, origin.file, origin.line, message});
+static const char *severity_name(enum severity severity)
+{
+    if (severity == SEVERITY_NOTE)
+        return "note";
+    return severity == SEVERITY_ERROR ? "error" : "warning";
 }
 
-/* The line to blame for a key of a section: where the section sets it, else the section's own. */
-static struct origin key_origin(const struct section *section, enum policy_key key)
+static void print_note(const struct diagnostic *diagnostic)
 {
-    return section->set[key] ? section->origins[key] : section->origin;
+    fprintf(stderr, "%s:%u: note: %s\n", diagnostic->file, diagnostic->line, diagnostic->message);
 }
 
-/* Whether the section has a say in how many requests may go. */
-static bool sets_limits(const struct section *section)
+static void take_fault(void *context, const struct diagnostic *diagnostic)
 {
-    return section->set[POLICY_KEY_quota] || section->set[POLICY_KEY_rate] || section->set[POLICY_KEY_headroom] ||
-           section->set[POLICY_KEY_burst] || section->set[POLICY_KEY_network_jitter];
-}
+    struct report *report = context;
 
-static void check_burst(struct fault_counter *faults, const struct section *section, const struct policy *policy,
-                        const struct limits *limits)
-{
-    struct policy with_auto = *policy;
-    struct limits best;
-
-    with_auto.burst = COUNT_AUTO;
-    limits_from_policy(&with_auto, &best, NULL);
-    for (unsigned i = 0; i < limits->count && i < best.count; i++) {
-        const struct limit *limit = &limits->item[i];
-        uint64_t most = limit_most_in_window(limit, limit->window_ns + limit->jitter_ns);
-        char window[RATE_TEXT_SIZE];
-
-        if (limit->published != 0 && most > limit->published)
-            warn(faults, key_origin(section, POLICY_KEY_burst),
-                 "burst = %u breaks the quota of [%s]: up to %" PRIu64 " requests in a window of %s, and %" PRIu64
-                 " are allowed; burst = auto comes to %" PRIu64,
-                 policy->burst, section->name, most, duration_text(window, limit->window_ns), limit->published,
-                 best.item[i].burst / TOKEN_ONE);
+    json_array_append_new(report->faults,
+                          json_pack("{s:o, s:o, s:s, s:o}", "file", json_text(diagnostic->file), "line",
+                                    diagnostic->line != 0 ? json_integer(diagnostic->line) : json_null(), "severity",
+                                    severity_name(diagnostic->severity), "message", json_text(diagnostic->message)));
+    if (report->as_json) {
+        report->counter.errors += diagnostic->severity == SEVERITY_ERROR ? 1 : 0;
+        report->counter.warnings += diagnostic->severity == SEVERITY_WARNING ? 1 : 0;
+    } else if (diagnostic->severity == SEVERITY_NOTE) {
+        print_note(diagnostic);
+    } else {
+        fault_print(&report->counter, diagnostic);
     }
 }
 
-/* How many requests beyond the burst, asked for at once, get their turn within max_wait. */
-static uint64_t waiters(const struct limits *limits, int64_t max_wait_ns)
+/* Notes are no faults. */
+static bool is_fault_of(const json_t *fault, const char *file)
 {
-    uint64_t fewest = UINT64_MAX;
+    const char *name = json_string_value(json_object_get(fault, "file"));
+    const char *severity = json_string_value(json_object_get(fault, "severity"));
 
-    for (unsigned i = 0; i < limits->count; i++) {
-        int64_t spacing_ns = limit_spacing_ns(&limits->item[i]);
-        uint64_t fit = (uint64_t)(max_wait_ns / (spacing_ns > 0 ? spacing_ns : 1));
-        fewest = fit < fewest ? fit : fewest;
-    }
-    return fewest;
+    return name != NULL && strcmp(name, file) == 0 && severity != NULL && strcmp(severity, "note") != 0;
 }
 
-static void check_waiters(struct fault_counter *faults, const struct section *section, const struct policy *policy,
-                          const struct limits *limits)
+static unsigned count_faults(const struct report *report, const char *file)
 {
-    int64_t max_wait_ns = limits_max_wait_ns(policy, limits);
-    uint64_t fit = waiters(limits, max_wait_ns);
-    int64_t slowest_ns = 0;
-    char wait[RATE_TEXT_SIZE], spacing[SHORT_TIME_SIZE];
+    unsigned count = 0;
 
-    for (unsigned i = 0; i < limits->count; i++)
-        if (limit_spacing_ns(&limits->item[i]) > slowest_ns)
-            slowest_ns = limit_spacing_ns(&limits->item[i]);
-    if (limits->count > 0 && max_wait_ns > 0 && fit < WAITERS_WANTED)
-        warn(faults, key_origin(section, POLICY_KEY_max_wait),
-             "max_wait = %s fits %" PRIu64 " waiter%s of [%s]: one request goes every %s, and the others %s",
-             duration_text(wait, max_wait_ns), fit, fit == 1 ? "" : "s", section->name, short_time(spacing, slowest_ns),
-             policy->on_max_wait == ON_MAX_WAIT_SEND ? "are sent at once" : "fail");
-}
-
-static void check_section(struct fault_counter *faults, const struct config *config, const struct section *section)
-{
-    struct resolved_policy resolved;
-    struct limits limits;
-
-    if (section->origin.file != NULL && !example_is_reached(config, section))
-        warn(faults, section->origin,
-             "[%s] is never reached: wherever it matches, if anywhere, other sections set each of its keys",
-             section->name);
-    example_resolve(config, section, &resolved);
-    limits_from_policy(&resolved.values, &limits, NULL);
-    if (sets_limits(section))
-        check_burst(faults, section, &resolved.values, &limits);
-    if (sets_limits(section) || section->set[POLICY_KEY_max_wait])
-        check_waiters(faults, section, &resolved.values, &limits);
-}
-
-static void print_quota(const struct section *section, const struct policy *policy)
-{
-    const struct key *key = &policy_keys[policy->quota.count > 0 ? POLICY_KEY_quota : POLICY_KEY_rate];
-    char value[256];
-
-    keys_format_value(key, policy->quota.count > 0 ? (const void *)&policy->quota : (const void *)&policy->rate, value,
-                      sizeof(value));
-    printf("%s[%s]%s %s = %s\n", output_style(STYLE_BOLD), section->name, output_style(STYLE_PLAIN), key->name, value);
-}
-
-static void print_limit(const struct limit *limit, int64_t max_wait_ns)
-{
-    const struct limits alone = {.count = 1, .item = {*limit}};
-    char rate[RATE_TEXT_SIZE], window[RATE_TEXT_SIZE], jitter[RATE_TEXT_SIZE], wait[RATE_TEXT_SIZE];
-    char spacing[SHORT_TIME_SIZE];
-    uint64_t most = limit_most_in_window(limit, limit->window_ns + limit->jitter_ns);
-    uint64_t fit = waiters(&alone, max_wait_ns);
-
-    printf("    rate %s (%.4g/s, one every %s), burst %.6g\n", rate_text(rate, limit), limit_rate_per_second(limit),
-           short_time(spacing, limit_spacing_ns(limit)), (double)limit->burst / (double)TOKEN_ONE);
-    printf("    at most %" PRIu64 " request%s in any %s, bunched up by %s on the way", most, most == 1 ? "" : "s",
-           duration_text(window, limit->window_ns), duration_text(jitter, limit->jitter_ns));
-    if (limit->published != 0)
-        printf("; %" PRIu64 " %s allowed", limit->published, limit->published == 1 ? "is" : "are");
-    printf("\n    %" PRIu64 " waiter%s in max_wait = %s\n", fit, fit == 1 ? " fits" : "s fit",
-           duration_text(wait, max_wait_ns));
-}
-
-static void print_numbers(const struct config *config, const struct section *section)
-{
-    struct resolved_policy resolved;
-    struct limits limits;
-
-    example_resolve(config, section, &resolved);
-    limits_from_policy(&resolved.values, &limits, NULL);
-    if (limits.count == 0 || !(sets_limits(section) || section->set[POLICY_KEY_max_wait]))
-        return;
-    print_quota(section, &resolved.values);
-    for (unsigned i = 0; i < limits.count; i++)
-        print_limit(&limits.item[i], limits_max_wait_ns(&resolved.values, &limits));
+    for (size_t i = 0; i < json_array_size(report->faults); i++)
+        count += is_fault_of(json_array_get(report->faults, i), file) ? 1 : 0;
+    return count;
 }
 
 static bool is_from(struct origin origin, const char *file)
@@ -207,17 +122,19 @@ static bool settings_are_from(const struct config *config, const char *file)
     return false;
 }
 
-static void print_file(const struct config *config, const char *file, const struct fault_counter *faults)
+/* Only where there are no errors. */
+static void print_file(const struct config *config, const char *file, const struct report *report)
 {
     unsigned count = settings_are_from(config, file) ? 1 : 0;
+    unsigned warnings = count_faults(report, file);
 
     for (unsigned i = 0; i < config->section_count; i++)
         count += section_is_from(&config->sections[i], file) ? 1 : 0;
     printf("%s: %u section%s, ", file, count, count == 1 ? "" : "s");
-    if (faults->warnings == 0)
+    if (warnings == 0)
         puts("no faults");
     else
-        printf("%u warning%s\n", faults->warnings, faults->warnings == 1 ? "" : "s");
+        printf("%u warning%s\n", warnings, warnings == 1 ? "" : "s");
 }
 
 /* A line for each file of the layers that holds anything. */
@@ -231,7 +148,7 @@ static void add_file(const char *files[FILES_MAX], unsigned *count, struct origi
         files[(*count)++] = origin.file;
 }
 
-static void print_files(const struct config *config, const struct fault_counter *faults)
+static void print_files(const struct config *config, const struct report *report)
 {
     const char *files[FILES_MAX];
     unsigned count = 0;
@@ -245,17 +162,18 @@ static void print_files(const struct config *config, const struct fault_counter 
                 add_file(files, &count, config->sections[i].origins[key]);
     }
     for (unsigned i = 0; i < count; i++)
-        print_file(config, files[i], faults);
+        print_file(config, files[i], report);
     if (count == 0)
         puts("no configuration: the built-in defaults are in force, no faults");
 }
 
-static void check_variable(struct fault_counter *faults, const char *name, const struct key *key, const char *value)
+static void check_variable(struct report *report, const char *name, const struct key *key, const char *value)
 {
     union {
         enum mode mode;
         enum log_level level;
         enum log_format format;
+        const char *text;
     } parsed;
     const char *expected = value != NULL ? keys_parse_value(key, value, &parsed) : NULL;
     char message[512];
@@ -263,35 +181,75 @@ static void check_variable(struct fault_counter *faults, const char *name, const
     if (expected == NULL)
         return;
     snprintf(message, sizeof(message), "%s = %s: expected %s", name, value, expected);
-    fault_print(faults, &(struct diagnostic){SEVERITY_ERROR, "environment", 0, message});
+    take_fault(report, &(struct diagnostic){SEVERITY_ERROR, "environment", 0, message});
 }
 
-static void check_environment(struct fault_counter *faults, const struct environment *environment)
+static void check_environment(struct report *report, const struct environment *environment)
 {
-    check_variable(faults, "CURTSY_MODE", &policy_keys[POLICY_KEY_mode], environment->mode);
-    check_variable(faults, "CURTSY_LOG", &curtsy_keys[CURTSY_KEY_log], environment->log);
-    check_variable(faults, "CURTSY_LOG_FORMAT", &curtsy_keys[CURTSY_KEY_log_format], environment->log_format);
+    check_variable(report, "CURTSY_MODE", &policy_keys[POLICY_KEY_mode], environment->mode);
+    check_variable(report, "CURTSY_SEGMENT", &curtsy_keys[CURTSY_KEY_segment], environment->segment);
+    check_variable(report, "CURTSY_LOG", &curtsy_keys[CURTSY_KEY_log], environment->log);
+    check_variable(report, "CURTSY_LOG_FORMAT", &curtsy_keys[CURTSY_KEY_log_format], environment->log_format);
 }
 
 /* NULL with errno. */
-static struct config *load(const char *file, struct fault_counter *faults)
+static struct config *load(const char *file, struct report *report)
 {
     struct environment environment;
 
     if (file != NULL)
-        return input_load(file, NULL, fault_print, faults);
+        return input_load(file, NULL, take_fault, report);
     environment_read(&environment);
-    check_environment(faults, &environment);
-    struct config *config = config_files_load(&environment, NULL, fault_print, faults);
+    check_environment(report, &environment);
+    struct config *config = config_files_load(&environment, NULL, take_fault, report);
     if (config == NULL)
         errno = ENOMEM;
     return config;
+}
+
+static void print_text(const struct check_options *options, const struct config *config, const struct report *report)
+{
+    if (report->counter.errors > 0)
+        return;
+    if (options->file != NULL && config->settings.presets == NULL)
+        print_file(config, input_name(options->file), report);
+    else
+        print_files(config, report);
+    for (unsigned i = 0; i < config->section_count; i++)
+        numbers_print(config, &config->sections[i]);
+}
+
+static void print_json(const struct check_options *options, const struct config *config, struct report *report)
+{
+    json_t *sections = json_array();
+
+    for (unsigned i = 0; i < config->section_count; i++)
+        json_array_append_new(sections, numbers_json(config, &config->sections[i]));
+    output_json(json_pack("{s:o, s:i, s:i, s:O, s:o}", "file",
+                          options->file != NULL ? json_text(input_name(options->file)) : json_null(), "errors",
+                          (int)report->counter.errors, "warnings", (int)report->counter.warnings, "faults",
+                          report->faults, "sections", sections));
+}
+
+static int check(const struct check_options *options, const struct config *config, struct report *report)
+{
+    const struct fault_counter *counter = &report->counter;
+
+    warn_of_settings(config, take_fault, report);
+    for (unsigned i = 0; i < config->section_count; i++)
+        warn_of_section(config, &config->sections[i], take_fault, report);
+    if (options->as_json)
+        print_json(options, config, report);
+    else
+        print_text(options, config, report);
+    return counter->errors > 0 || (options->is_strict && counter->warnings > 0) ? STATUS_NEGATIVE : STATUS_SUCCESS;
 }
 
 int command_check(int argc, char **argv)
 {
     static const struct argp_option option_list[] = {
         {"strict", OPTION_STRICT, NULL, 0, "take warnings for faults", 0},
+        {"json", OPTION_JSON, NULL, 0, "print JSON, with the faults in it", 0},
         {0},
     };
     static const struct argp arguments = {
@@ -300,30 +258,22 @@ int command_check(int argc, char **argv)
         .args_doc = "[FILE]",
         .doc = "Looks for faults in FILE (-: standard input), or else in all of the configuration and the "
                "environment that are in force, and works out what its quotas come to.\vThe exit status is 1 if there "
-               "are faults.",
+               "are faults. Notes are no faults.",
     };
     struct check_options options = {0};
-    struct fault_counter faults = {0};
-    struct config *config;
+    struct report report = {.faults = json_array()};
 
     if (argp_parse(&arguments, argc, argv, 0, NULL, &options) != 0)
         return STATUS_MISUSE;
-    config = load(options.file, &faults);
+    report.as_json = options.as_json;
+    struct config *config = load(options.file, &report);
     if (config == NULL) {
         complain("%s: %s", options.file != NULL ? input_name(options.file) : "configuration", strerror(errno));
+        json_decref(report.faults);
         return STATUS_MISUSE;
     }
-
-    for (unsigned i = 0; i < config->section_count; i++)
-        check_section(&faults, config, &config->sections[i]);
-    if (faults.errors == 0) {
-        if (options.file != NULL)
-            print_file(config, input_name(options.file), &faults);
-        else
-            print_files(config, &faults);
-        for (unsigned i = 0; i < config->section_count; i++)
-            print_numbers(config, &config->sections[i]);
-    }
+    int status = check(&options, config, &report);
     config_free(config);
-    return faults.errors > 0 || (options.is_strict && faults.warnings > 0) ? STATUS_NEGATIVE : STATUS_SUCCESS;
+    json_decref(report.faults);
+    return status;
 }

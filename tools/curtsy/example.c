@@ -6,6 +6,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #define EXAMPLE_WORD "x-curtsy-example" /* a label, path segment, method and program that nobody has */
 #define EXAMPLE_PORT 1                  /* tcpmux */
@@ -113,35 +114,67 @@ bool example_search(const struct config *config, const struct section *section, 
 }
 
 struct resolving {
+    const struct config *machine;
     const struct section *section;
     struct resolved_policy *out;
     bool is_found;
 };
+
+static void tighten(const struct config *machine, const struct policy_target *target, struct resolved_policy *resolved)
+{
+    struct resolved_policy administrators;
+
+    if (machine == NULL)
+        return;
+    policy_resolve(machine, target, &administrators);
+    policy_tighten(resolved, &administrators, geteuid());
+}
 
 static bool resolve_visit(void *context, const struct policy_target *target, const struct resolved_policy *resolved)
 {
     struct resolving *resolving = context;
     bool is_own = resolved->section_count > 0 && resolved->sections[0] == resolving->section;
 
-    (void)target;
-    if (is_own || !resolving->is_found)
+    if (is_own || !resolving->is_found) {
         *resolving->out = *resolved;
+        tighten(resolving->machine, target, resolving->out);
+    }
     resolving->is_found = true;
     return is_own;
 }
 
 void example_resolve(const struct config *config, const struct section *section, struct resolved_policy *resolved)
 {
-    struct resolving resolving = {.section = section, .out = resolved};
+    example_resolve_all(config, NULL, section, resolved);
+}
+
+void example_resolve_all(const struct config *config, const struct config *machine, const struct section *section,
+                         struct resolved_policy *resolved)
+{
+    struct resolving resolving = {.machine = machine, .section = section, .out = resolved};
     const struct policy_target anything = {EXAMPLE_HOST, 443, "/", "GET", EXAMPLE_WORD, false};
 
-    if (!example_search(config, section, resolve_visit, &resolving) && !resolving.is_found)
-        policy_resolve(config, &anything, resolved);
+    if (example_search(config, section, resolve_visit, &resolving) || resolving.is_found)
+        return;
+    policy_resolve(config, &anything, resolved);
+    tighten(machine, &anything, resolved);
 }
 
 static bool same_origin(struct origin a, struct origin b)
 {
     return a.file != NULL && b.file != NULL && a.line == b.line && strcmp(a.file, b.file) == 0;
+}
+
+/* What the profile says instead is no other section's key. */
+static bool is_profiled(const struct resolved_policy *resolved, const struct section *section, unsigned key)
+{
+    if (resolved->values.profile != PROFILE_BEST_EFFORT ||
+        (key != POLICY_KEY_max_attempts && key != POLICY_KEY_max_wait))
+        return false;
+    for (unsigned i = 0; i < resolved->section_count; i++)
+        if (resolved->sections[i]->set[key])
+            return resolved->sections[i] == section;
+    return false;
 }
 
 static bool decides_visit(void *context, const struct policy_target *target, const struct resolved_policy *resolved)
@@ -154,7 +187,7 @@ static bool decides_visit(void *context, const struct policy_target *target, con
         if (!section->set[key])
             continue;
         sets_anything = true;
-        if (same_origin(resolved->origins[key], section->origins[key]))
+        if (same_origin(resolved->origins[key], section->origins[key]) || is_profiled(resolved, section, key))
             return true;
     }
     return !sets_anything;

@@ -23,6 +23,10 @@ bool example_search(const struct config *config, const struct section *section, 
  * specific section, else the plainest of all. */
 void example_resolve(const struct config *config, const struct section *section, struct resolved_policy *resolved);
 
+/* The same on a machine whose administrator has a say of his own (policy_tighten); machine may be NULL. */
+void example_resolve_all(const struct config *config, const struct config *machine, const struct section *section,
+                         struct resolved_policy *resolved);
+
 /* Does the section decide about anything?  False if more specific or later sections set each of its
  * keys for each of its requests, or if nothing can match it.  A section without keys does, as it
  * names its host. */

@@ -17,7 +17,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#define OFF_FILE "/etc/curtsy/off"
 
 /* Where there are more sections than this, those for quite other hosts are only counted. */
 #define ALL_SHOWN_MAX 16
@@ -51,19 +50,6 @@ static void find_credentials(struct explanation *explanation, const struct circu
         add_credential(explanation, "the URL's user", "", 0);
     if (url_query_has(url, values->credential_query, parameter, sizeof(parameter)))
         add_credential(explanation, "query parameter", parameter, strlen(parameter));
-}
-
-/* What is only observed has buckets of its own. */
-static void name_observed_buckets(struct resolved_policy *resolved)
-{
-    static const char mark[] = " (observed)";
-
-    for (unsigned i = 0; i < resolved->bucket_count; i++) {
-        char *name = resolved->buckets[i].name;
-        size_t most = BUCKET_NAME_SIZE - sizeof(mark);
-        size_t length = strlen(name);
-        strcpy(name + (length < most ? length : most), mark);
-    }
 }
 
 static struct policy_target target_of_request(const struct explanation *explanation)
@@ -245,10 +231,10 @@ static void find_modes(struct explanation *explanation, const struct circumstanc
     }
     policy_apply_mode(resolved, circumstances->mode);
     if (resolved->values.mode == MODE_OBSERVE)
-        name_observed_buckets(resolved);
-    if (access(OFF_FILE, F_OK) == 0) {
+        policy_keep_to_itself(resolved);
+    if (access(CURTSY_OFF_FILE, F_OK) == 0) {
         source = add_mode(explanation, MODE_OFF, TIME_NEVER);
-        snprintf(source->by, sizeof(source->by), "%s", OFF_FILE);
+        snprintf(source->by, sizeof(source->by), "%s", CURTSY_OFF_FILE);
     }
 }
 

@@ -8,7 +8,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -70,39 +69,21 @@ static char *read_file(const char *path, size_t *length)
     return text;
 }
 
-/* What stands in CURTSY_SET before any section belongs to [default]; on one line with the header,
- * so that lines keep their numbers. */
-static bool add_set(struct config_builder *builder, const char *set)
-{
-    char *text;
-    int length = asprintf(&text, "[default] %s", set);
-
-    if (length < 0)
-        return false;
-    bool is_added = config_builder_add(builder, "CURTSY_SET", text, (size_t)length);
-    free(text);
-    return is_added;
-}
-
 struct config *input_load(const char *path, const char *set, diagnostic_sink *sink, void *sink_context)
 {
+    struct config_sources sources = {.complete = true};
     size_t length;
     char *text = read_file(path, &length);
-    struct config_builder *builder = text != NULL ? config_builder_new(sink, sink_context) : NULL;
 
-    if (builder == NULL) {
-        int error = text != NULL ? ENOMEM : errno;
-        free(text);
-        errno = error;
+    if (text == NULL)
         return NULL;
-    }
-    bool is_complete = config_builder_add(builder, input_name(path), text, length);
-    is_complete = is_complete && (set == NULL || add_set(builder, set));
-    struct config *config = config_builder_finish(builder);
+    const struct config_layer layers[] = {
+        {LAYER_FILE, input_name(path), text, length},
+        {LAYER_SET, "CURTSY_SET", set, set != NULL ? strlen(set) : 0},
+    };
+    struct config *config = config_files_build("", layers, set != NULL ? 2 : 1, &sources, sink, sink_context);
     free(text);
-    if (is_complete && config != NULL)
-        return config;
-    config_free(config);
-    errno = ENOMEM;
-    return NULL;
+    if (config == NULL)
+        errno = ENOMEM;
+    return config;
 }

@@ -11,8 +11,8 @@
 /* How messages name the file: "standard input" for "-". */
 const char *input_name(const char *path);
 
-/* The configuration in one file ("-": standard input), and on top of it the text of CURTSY_SET, if
- * `set` is not NULL.  NULL with errno: EFBIG beyond CONFIG_FILE_SIZE_MAX. */
+/* The configuration in one file ("-": standard input), with the presets that it names below it, and on
+ * top of it the text of CURTSY_SET, if `set` is not NULL.  NULL with errno: EFBIG beyond CONFIG_FILE_SIZE_MAX. */
 struct config *input_load(const char *path, const char *set, diagnostic_sink *sink, void *sink_context);
 
 #endif
