@@ -7,7 +7,6 @@
  */
 #include "core/log.h"
 
-#include "core/calendar.h"
 #include "core/scan.h"
 
 #include <stdio.h>
@@ -92,7 +91,6 @@ static void put_text(struct line *line, const char *text, enum log_format format
 
 /* ----------------------------------------------------------------------------- words ---- */
 
-/* In text an underscore is a blank. */
 static const char *event_name(enum log_event event)
 {
     switch (event) {
@@ -104,10 +102,39 @@ static const char *event_name(enum log_event event)
         return "gave_up";
     case LOG_FAILED_OPEN:
         return "failed_open";
+    case LOG_WOULD_WAIT:
+        return "would_wait";
+    case LOG_WOULD_RETRY:
+        return "would_retry";
+    case LOG_OPERATOR:
+        return "operator";
     case LOG_NOTICE:
         break;
     }
     return "notice";
+}
+
+/* What a text begins with; what would have been is said with the wait. */
+static const char *event_heading(enum log_event event)
+{
+    switch (event) {
+    case LOG_REFUSED:
+        return " refused";
+    case LOG_WAITING:
+        return " waiting";
+    case LOG_GAVE_UP:
+        return " gave up";
+    case LOG_FAILED_OPEN:
+        return " failed open";
+    case LOG_WOULD_WAIT:
+    case LOG_WOULD_RETRY:
+        return " observed";
+    case LOG_OPERATOR:
+        return " the operator has";
+    case LOG_NOTICE:
+        break;
+    }
+    return "";
 }
 
 static const char *level_name(enum log_level level)
@@ -127,6 +154,12 @@ static const char *level_name(enum log_level level)
     return "debug";
 }
 
+/* A wait until "never" is still about as long when some time has been taken off it. */
+static bool is_endless(const struct log_record *record)
+{
+    return record->wait_ns > TIME_NEVER / 2;
+}
+
 /* Rounded up: a wait of a microsecond is not 0. */
 static int64_t wait_ms(const struct log_record *record)
 {
@@ -136,6 +169,11 @@ static int64_t wait_ms(const struct log_record *record)
 
 /* ------------------------------------------------------------------------------ text ---- */
 
+static bool is_given(const char *text)
+{
+    return text && *text;
+}
+
 /* Puts the separator before all details but the first. */
 static void put_detail(struct line *line, bool *any, const char *detail)
 {
@@ -144,10 +182,33 @@ static void put_detail(struct line *line, bool *any, const char *detail)
     *any = true;
 }
 
+/* "waiting 2s", by the tense of the event. */
+static void put_wait(struct line *line, bool *any, const struct log_record *record)
+{
+    char detail[96], duration[64] = "";
+    const char *how = "waiting ";
+    if (record->wait_ns <= 0 && record->event != LOG_WOULD_WAIT && record->event != LOG_WOULD_RETRY)
+        return;
+    if (record->event == LOG_GAVE_UP)
+        how = "would have to wait ";
+    else if (record->event == LOG_WOULD_WAIT)
+        how = record->wait_ns > 0 ? "would have waited " : "would have waited";
+    else if (record->event == LOG_WOULD_RETRY)
+        how = record->wait_ns > 0 ? "would have retried after " : "would have retried";
+    else if (record->event == LOG_OPERATOR)
+        how = "for ";
+    if (is_endless(record))
+        snprintf(duration, sizeof(duration), "%s", record->event == LOG_OPERATOR ? "good" : "without an end");
+    else if (record->wait_ns > 0)
+        units_format_duration(duration, sizeof(duration), wait_ms(record) * NS_PER_MS);
+    snprintf(detail, sizeof(detail), "%s%s", how, duration);
+    put_detail(line, any, detail);
+}
+
 static void put_details(struct line *line, const struct log_record *record)
 {
     char detail[96];
-    bool any = false;
+    bool any = record->event == LOG_OPERATOR && record->endpoint;
     if (record->status) {
         snprintf(detail, sizeof(detail), "%d", record->status);
         put_detail(line, &any, detail);
@@ -156,16 +217,40 @@ static void put_details(struct line *line, const struct log_record *record)
         snprintf(detail, sizeof(detail), "attempt %u", record->attempt);
         put_detail(line, &any, detail);
     }
-    if (record->wait_ns > 0) {
-        char duration[64];
-        units_format_duration(duration, sizeof(duration), wait_ms(record) * NS_PER_MS);
-        snprintf(detail, sizeof(detail), record->event == LOG_GAVE_UP ? "would have to wait %s" : "waiting %s",
-                 duration);
-        put_detail(line, &any, detail);
-    }
+    put_wait(line, &any, record);
     if (record->cause != CAUSE_NONE) {
         snprintf(detail, sizeof(detail), any ? " (%s)" : ": (%s)", cause_name(record->cause));
         put_word(line, detail);
+        any = true;
+    }
+    if (is_given(record->bound)) {
+        put_detail(line, &any, "by ");
+        put_text(line, record->bound, LOG_TEXT, 0);
+    }
+}
+
+static void put_after_blank(struct line *line, const char *text)
+{
+    put_word(line, " ");
+    put_text(line, text, LOG_TEXT, 0);
+}
+
+/* The operator's sentence goes on with what he has done, and then says to whom. */
+static void put_body(struct line *line, const struct log_record *record)
+{
+    bool is_operator = record->event == LOG_OPERATOR;
+    put_word(line, event_heading(record->event));
+    if (is_operator)
+        put_after_blank(line, is_given(record->message) ? record->message : "spoken");
+    if (record->endpoint) {
+        if (is_operator)
+            put_word(line, ":");
+        put_after_blank(line, record->endpoint);
+    }
+    put_details(line, record);
+    if (record->message && !is_operator) {
+        put_word(line, line->buffer[line->used ? line->used - 1 : 0] == ':' ? " " : ": ");
+        put_text(line, record->message, LOG_TEXT, 0);
     }
 }
 
@@ -174,25 +259,10 @@ static void format_text(struct line *line, const struct log_record *record)
     char pid[32];
     snprintf(pid, sizeof(pid), "curtsy[%d]", record->pid);
     put_word(line, pid);
-    if (record->program && *record->program) {
-        put_word(line, " ");
-        put_text(line, record->program, LOG_TEXT, 0);
-    }
+    if (is_given(record->program))
+        put_after_blank(line, record->program);
     put_word(line, ":");
-    if (record->event != LOG_NOTICE) {
-        put_word(line, " ");
-        for (const char *name = event_name(record->event); *name; name++)
-            put(line, *name == '_' ? " " : name, 1);
-    }
-    if (record->endpoint) {
-        put_word(line, " ");
-        put_text(line, record->endpoint, LOG_TEXT, 0);
-    }
-    put_details(line, record);
-    if (record->message) {
-        put_word(line, line->buffer[line->used ? line->used - 1 : 0] == ':' ? " " : ": ");
-        put_text(line, record->message, LOG_TEXT, 0);
-    }
+    put_body(line, record);
 }
 
 /* ------------------------------------------------------------------------------ time ---- */
@@ -254,11 +324,12 @@ static void format_json(struct line *line, const struct log_record *record)
     }
     if (record->cause != CAUSE_NONE)
         put_string(line, "cause", cause_name(record->cause));
-    if (record->wait_ns > 0) {
+    if (record->wait_ns > 0 && !is_endless(record)) {
         int64_t ms = wait_ms(record);
         snprintf(text, sizeof(text), "%lld.%03d", (long long)(ms / 1000), (int)(ms % 1000));
         put_number(line, "wait_s", text);
     }
+    put_string(line, "bound", is_given(record->bound) ? record->bound : NULL);
     put_string(line, "message", record->message);
     put(line, "}", 1);
 }
@@ -276,6 +347,65 @@ size_t log_format_line(const struct log_record *record, enum log_format format, 
     else
         format_text(&line, record);
     buffer[line.used++] = '\n';
+    buffer[line.used] = '\0';
+    return line.used;
+}
+
+/* ---------------------------------------------------------------------------- syslog ---- */
+
+/* <syslog.h> has names for these which are also names of ours. */
+#define FACILITY_DAEMON (3 << 3)
+
+static int severity(enum log_level level)
+{
+    switch (level) {
+    case LOG_ERROR:
+        return 3;
+    case LOG_WARN:
+        return 4;
+    case LOG_INFO:
+        return 6;
+    case LOG_OFF:
+    case LOG_DEBUG:
+        break;
+    }
+    return 7;
+}
+
+static bool put_syslog_header(struct line *line, const struct log_record *record, const struct calendar_time *local)
+{
+    static const char months[][4] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
+                                     "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
+    char time[32] = "", header[64];
+    if (local && local->month >= 1 && local->month <= 12)
+        snprintf(time, sizeof(time), "%s %2d %02d:%02d:%02d ", months[local->month - 1], local->day, local->hour,
+                 local->minute, local->second);
+    snprintf(header, sizeof(header), "<%d>%scurtsy[%d]:", FACILITY_DAEMON | severity(record->level), time, record->pid);
+    return put_word(line, header);
+}
+
+size_t log_format_syslog(const struct log_record *record, const struct calendar_time *local, enum log_format format,
+                         char *buffer, size_t size)
+{
+    if (size == 0)
+        return 0;
+    struct line line = {.buffer = buffer, .limit = size - 1};
+    if (!put_syslog_header(&line, record, local)) {
+        buffer[0] = '\0';
+        return 0;
+    }
+    if (format == LOG_JSON) {
+        put_word(&line, " ");
+        struct line object = {.buffer = buffer + line.used, .limit = line.limit - line.used};
+        format_json(&object, record);
+        line.used += object.used;
+    } else {
+        if (is_given(record->program)) {
+            put_after_blank(&line, record->program);
+            put_word(&line, ":");
+        }
+        put_body(&line, record);
+    }
     buffer[line.used] = '\0';
     return line.used;
 }

@@ -9,6 +9,7 @@
 #ifndef CURTSY_CORE_LOG_H
 #define CURTSY_CORE_LOG_H
 
+#include "core/calendar.h"
 #include "core/keys.h"
 #include "core/metrics.h"
 
@@ -20,6 +21,9 @@ enum log_event {
     LOG_GAVE_UP,     /* a wait that does not fit, attempts used up, not repeatable ... */
     LOG_FAILED_OPEN, /* something of Curtsy's own is missing; the program goes on */
     LOG_NOTICE,      /* anything else */
+    LOG_WOULD_WAIT,  /* under observe: what would have been done */
+    LOG_WOULD_RETRY,
+    LOG_OPERATOR, /* the operator's word; `message` is what he has done: "switched to observe" */
 };
 
 struct log_record {
@@ -32,15 +36,27 @@ struct log_record {
     int status;           /* 0: none */
     unsigned attempt;     /* 0: none */
     enum cause cause;
-    int64_t wait_ns;     /* 0: none */
+    int64_t wait_ns;     /* 0: none; TIME_NEVER, or near it: without an end */
+    const char *bound;   /* what binds the wait: "quota 5000/h of api.github.com:443"; may be NULL */
     const char *message; /* may be NULL */
 };
 
 /* One line with its line end; returns its length.  Text:
- *   curtsy[PID] program: event endpoint: 429, attempt 2, waiting 2s (retry_after): message
- * Control characters and what is not UTF-8 are replaced by '?'; JSON is valid whatever the texts
- * hold.  What does not fit is cut.  size: at least 4, for a line that is one. */
+ *   curtsy[PID] program: event endpoint: 429, attempt 2, waiting 2s (retry_after), by BOUND: message
+ *   curtsy[PID] program: observed endpoint: would have waited 12s (quota), by BOUND
+ *   curtsy[PID] program: the operator has MESSAGE: endpoint, for 10m (hold)
+ * JSON: one object, whose members are left out where the record has nothing; a wait without an end
+ * has no wait_s.  Control characters and what is not UTF-8 are replaced by '?'; JSON is valid whatever
+ * the texts hold.  What does not fit is cut.  size: at least 4, for a line that is one. */
 size_t log_format_line(const struct log_record *record, enum log_format format, char *buffer, size_t size);
+
+/* The same as one datagram for a local syslog daemon, without a line end (RFC 3164, section 4.1):
+ *   <PRI>Mmm dd hh:mm:ss curtsy[PID]: program: event ...    or    ... curtsy[PID]: {"time": ...}
+ * Facility daemon, the severity by the level.  local: the record's time in the machine's zone; NULL:
+ * not known, then none is written, and a daemon adds its own.  Returns its length; 0 if not even the
+ * header fits, which 64 bytes hold. */
+size_t log_format_syslog(const struct log_record *record, const struct calendar_time *local, enum log_format format,
+                         char *buffer, size_t size);
 
 /* RFC 3339, in UTC: 2026-11-30T12:00:00Z.  Returns its length; 0 if it does not fit. */
 size_t log_format_time(int64_t time_s, char *buffer, size_t size);

@@ -249,7 +249,7 @@ static void only_statuses_that_may_be_retried_are_taken(void **state)
     (void)state;
     for (int status = 100; status < 600; status++) {
         struct status_set set;
-        char text[8];
+        char text[16];
         snprintf(text, sizeof text, "%d", status);
         const char *expected = keys_parse_value(key, text, &set);
         assert_int_equal(expected == NULL, classify_status_may_be_retried(status));

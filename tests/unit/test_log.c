@@ -66,6 +66,89 @@ static const struct {
      "curtsy[1]: waiting GET a/: waiting 1ms (quota)\n",
      "{\"time\":\"1970-01-01T00:00:00Z\",\"level\":\"info\",\"event\":\"waiting\",\"pid\":1,\"endpoint\":\"GET a/\","
      "\"cause\":\"quota\",\"wait_s\":0.001}\n"},
+    {"what binds a wait",
+     {.level = LOG_INFO,
+      .event = LOG_WAITING,
+      .pid = 1,
+      .endpoint = "GET a/",
+      .cause = CAUSE_QUOTA,
+      .wait_ns = 12 * NS_PER_SECOND,
+      .bound = "quota 5000/h of a:443",
+      .message = "and 3 more"},
+     "curtsy[1]: waiting GET a/: waiting 12s (quota), by quota 5000/h of a:443: and 3 more\n",
+     "{\"time\":\"1970-01-01T00:00:00Z\",\"level\":\"info\",\"event\":\"waiting\",\"pid\":1,\"endpoint\":\"GET a/\","
+     "\"cause\":\"quota\",\"wait_s\":12.000,\"bound\":\"quota 5000/h of a:443\",\"message\":\"and 3 more\"}\n"},
+    {"nothing that binds it",
+     {.level = LOG_INFO, .event = LOG_WAITING, .pid = 1, .cause = CAUSE_QUOTA, .bound = ""},
+     "curtsy[1]: waiting: (quota)\n",
+     "{\"time\":\"1970-01-01T00:00:00Z\",\"level\":\"info\",\"event\":\"waiting\",\"pid\":1,\"cause\":\"quota\"}\n"},
+    {"only what binds it",
+     {.level = LOG_WARN, .event = LOG_GAVE_UP, .pid = 1, .bound = "a:443"},
+     "curtsy[1]: gave up: by a:443\n",
+     "{\"time\":\"1970-01-01T00:00:00Z\",\"level\":\"warn\",\"event\":\"gave_up\",\"pid\":1,\"bound\":\"a:443\"}\n"},
+    {"gave up before a wait",
+     {.level = LOG_WARN,
+      .event = LOG_GAVE_UP,
+      .pid = 1,
+      .cause = CAUSE_MAX_WAIT,
+      .wait_ns = 3600 * NS_PER_SECOND,
+      .bound = "a:443"},
+     "curtsy[1]: gave up: would have to wait 1h (max_wait), by a:443\n",
+     "{\"time\":\"1970-01-01T00:00:00Z\",\"level\":\"warn\",\"event\":\"gave_up\",\"pid\":1,\"cause\":\"max_wait\","
+     "\"wait_s\":3600.000,\"bound\":\"a:443\"}\n"},
+    {"a wait without an end",
+     {.level = LOG_INFO, .event = LOG_WAITING, .pid = 1, .cause = CAUSE_HOLD, .wait_ns = TIME_NEVER - NS_PER_SECOND},
+     "curtsy[1]: waiting: waiting without an end (hold)\n",
+     "{\"time\":\"1970-01-01T00:00:00Z\",\"level\":\"info\",\"event\":\"waiting\",\"pid\":1,\"cause\":\"hold\"}\n"},
+    {"would have waited",
+     {.level = LOG_INFO,
+      .event = LOG_WOULD_WAIT,
+      .pid = 1,
+      .program = "curl",
+      .endpoint = "GET a/",
+      .cause = CAUSE_QUOTA,
+      .wait_ns = 12 * NS_PER_SECOND,
+      .bound = "quota 5/s of a:443"},
+     "curtsy[1] curl: observed GET a/: would have waited 12s (quota), by quota 5/s of a:443\n",
+     "{\"time\":\"1970-01-01T00:00:00Z\",\"level\":\"info\",\"event\":\"would_wait\",\"pid\":1,\"program\":\"curl\","
+     "\"endpoint\":\"GET a/\",\"cause\":\"quota\",\"wait_s\":12.000,\"bound\":\"quota 5/s of a:443\"}\n"},
+    {"would have retried",
+     {.level = LOG_INFO,
+      .event = LOG_WOULD_RETRY,
+      .pid = 1,
+      .endpoint = "GET a/",
+      .status = 429,
+      .attempt = 1,
+      .cause = CAUSE_RETRY_AFTER,
+      .wait_ns = 2 * NS_PER_SECOND},
+     "curtsy[1]: observed GET a/: 429, attempt 1, would have retried after 2s (retry_after)\n",
+     "{\"time\":\"1970-01-01T00:00:00Z\",\"level\":\"info\",\"event\":\"would_retry\",\"pid\":1,\"endpoint\":\"GET "
+     "a/\","
+     "\"status\":429,\"attempt\":1,\"cause\":\"retry_after\",\"wait_s\":2.000}\n"},
+    {"would have retried at once",
+     {.level = LOG_INFO, .event = LOG_WOULD_RETRY, .pid = 1, .status = 429},
+     "curtsy[1]: observed: 429, would have retried\n",
+     "{\"time\":\"1970-01-01T00:00:00Z\",\"level\":\"info\",\"event\":\"would_retry\",\"pid\":1,\"status\":429}\n"},
+    {"the operator",
+     {.level = LOG_WARN, .event = LOG_OPERATOR, .pid = 1, .program = "curl", .message = "switched to observe"},
+     "curtsy[1] curl: the operator has switched to observe\n",
+     "{\"time\":\"1970-01-01T00:00:00Z\",\"level\":\"warn\",\"event\":\"operator\",\"pid\":1,\"program\":\"curl\","
+     "\"message\":\"switched to observe\"}\n"},
+    {"the operator, about a host and for a time",
+     {.level = LOG_WARN,
+      .event = LOG_OPERATOR,
+      .pid = 1,
+      .endpoint = "a:443",
+      .message = "stopped requests",
+      .cause = CAUSE_HOLD,
+      .wait_ns = 600 * NS_PER_SECOND},
+     "curtsy[1]: the operator has stopped requests: a:443, for 10m (hold)\n",
+     "{\"time\":\"1970-01-01T00:00:00Z\",\"level\":\"warn\",\"event\":\"operator\",\"pid\":1,\"endpoint\":\"a:443\","
+     "\"cause\":\"hold\",\"wait_s\":600.000,\"message\":\"stopped requests\"}\n"},
+    {"the operator, without an end and without a word",
+     {.level = LOG_WARN, .event = LOG_OPERATOR, .pid = 1, .wait_ns = TIME_NEVER},
+     "curtsy[1]: the operator has spoken: for good\n",
+     "{\"time\":\"1970-01-01T00:00:00Z\",\"level\":\"warn\",\"event\":\"operator\",\"pid\":1}\n"},
 };
 
 static void test_lines(void **state)
@@ -80,6 +163,68 @@ static void test_lines(void **state)
         assert_int_equal(length, strlen(lines[i].json));
         assert_true(json_is_flat_object(buffer));
     }
+}
+
+/* As a daemon gets them: the priority is 8 * facility + severity, the day has two columns. */
+static const struct {
+    struct log_record record;
+    enum log_format format;
+    const char *datagram;
+} datagrams[] = {
+    {REFUSED, LOG_TEXT,
+     "<28>Nov 14 22:13:20 curtsy[4711]: curl: refused GET api.example.com/v1/users/*: 429, attempt 2, waiting 2s "
+     "(retry_after): as the server asked"},
+    {{.level = LOG_ERROR, .time_s = 1709251199, .pid = 1, .event = LOG_NOTICE, .message = "two\nlines"},
+     LOG_TEXT,
+     "<27>Feb 29 23:59:59 curtsy[1]: two?lines"},
+    {{.level = LOG_INFO, .pid = 1, .event = LOG_NOTICE, .message = "hello"},
+     LOG_TEXT,
+     "<30>Jan  1 00:00:00 curtsy[1]: hello"},
+    {{.level = LOG_DEBUG, .time_s = 1733011199, .pid = 1, .program = "sh", .event = LOG_NOTICE, .message = "hello"},
+     LOG_TEXT,
+     "<31>Nov 30 23:59:59 curtsy[1]: sh: hello"},
+    {{.level = LOG_WARN, .pid = 1, .program = "sh", .event = LOG_NOTICE, .message = "\"hello\""},
+     LOG_JSON,
+     "<28>Jan  1 00:00:00 curtsy[1]: "
+     "{\"time\":\"1970-01-01T00:00:00Z\",\"level\":\"warn\",\"event\":\"notice\",\"pid\":1,"
+     "\"program\":\"sh\",\"message\":\"\\\"hello\\\"\"}"},
+};
+
+static void test_datagrams_for_syslog(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(datagrams) / sizeof(datagrams[0]); i++) {
+        struct calendar_time local;
+        calendar_from_seconds(datagrams[i].record.time_s, &local);
+        size_t length = log_format_syslog(&datagrams[i].record, &local, datagrams[i].format, buffer, sizeof(buffer));
+        assert_string_equal(buffer, datagrams[i].datagram);
+        assert_int_equal(length, strlen(datagrams[i].datagram));
+    }
+    log_format_syslog(&datagrams[2].record, NULL, LOG_TEXT, buffer, sizeof(buffer));
+    assert_string_equal(buffer, "<30>curtsy[1]: hello");
+}
+
+/* From the smallest that holds the header and an object, what is JSON stays so. */
+static void test_datagrams_in_any_size(void **state)
+{
+    (void)state;
+    static const char header[] = "<28>Nov 14 22:13:20 curtsy[4711]: ";
+    struct log_record record = refused;
+    struct calendar_time local;
+    calendar_from_seconds(record.time_s, &local);
+    record.message = record.bound = "\xf0\x9f\x98\x80\"\xf0\x9f\x98\x80\\\n\"\"\\\xe2\x82\xac\xe2\x82\xac\xff\"";
+    for (size_t size = 1; size < 500; size++)
+        for (int format = LOG_TEXT; format <= LOG_JSON; format++) {
+            memset(buffer, 'x', sizeof(buffer));
+            size_t length = log_format_syslog(&record, &local, (enum log_format)format, buffer, size);
+            assert_true(length < size);
+            assert_int_equal(strlen(buffer), length);
+            assert_null(strchr(buffer, '\n'));
+            assert_int_equal(buffer[size], 'x');
+            if (format == LOG_JSON && size > strlen(header) + 2)
+                assert_true(json_is_flat_object(buffer + strlen(header)));
+        }
+    assert_int_equal(log_format_syslog(&record, &local, LOG_TEXT, buffer, 0), 0);
 }
 
 static void test_the_checker_can_fail(void **state)
@@ -133,6 +278,10 @@ static void test_untrusted_texts(void **state)
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
         struct log_record record = {.pid = 1, .event = LOG_NOTICE, .message = texts[i].in};
         char expected[256];
+        struct log_record bound = {.pid = 1, .event = LOG_GAVE_UP, .bound = texts[i].in};
+        log_format_line(&bound, LOG_TEXT, buffer, sizeof(buffer));
+        snprintf(expected, sizeof(expected), "curtsy[1]: gave up: by %s\n", texts[i].out);
+        assert_string_equal(buffer, expected);
         log_format_line(&record, LOG_TEXT, buffer, sizeof(buffer));
         snprintf(expected, sizeof(expected), "curtsy[1]: %s\n", texts[i].out);
         assert_string_equal(buffer, expected);
@@ -172,8 +321,7 @@ static void test_any_size_of_buffer(void **state)
     (void)state;
     static const char message[] = "\xf0\x9f\x98\x80\"\xf0\x9f\x98\x80\\\n\"\"\\\\\xe2\x82\xac\xe2\x82\xac\xff\"";
     struct log_record record = refused;
-    record.message = message;
-    record.endpoint = message;
+    record.message = record.endpoint = record.bound = message;
     for (size_t size = 1; size < 600; size++)
         for (int format = LOG_TEXT; format <= LOG_JSON; format++) {
             memset(buffer, 'x', sizeof(buffer));
@@ -191,9 +339,10 @@ static void test_long_texts_are_cut(void **state)
     memset(long_text, '"', 100000);
     long_text[100000] = '\0';
     struct log_record record = refused;
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 4; i++) {
         record.program = i == 0 ? long_text : "curl";
         record.endpoint = i == 1 ? long_text : "GET a/";
+        record.bound = i == 2 ? long_text : NULL;
         record.message = long_text;
         for (int format = LOG_TEXT; format <= LOG_JSON; format++) {
             size_t length = log_format_line(&record, (enum log_format)format, buffer, sizeof(buffer));
@@ -295,6 +444,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_lines),
+        cmocka_unit_test(test_datagrams_for_syslog),
+        cmocka_unit_test(test_datagrams_in_any_size),
         cmocka_unit_test(test_the_checker_can_fail),
         cmocka_unit_test(test_untrusted_texts),
         cmocka_unit_test(test_json_escapes),
