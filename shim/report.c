@@ -324,7 +324,7 @@ void report_outcome(const struct governed *governed, const struct governor_step 
         .wait_ns = wait_ns,
     };
     say(governed, is_give_up(step) ? &giveup_pacer : &refusal_pacer, &record,
-        status == 0 ? why : (step->action == GOVERNOR_RETRY ? NULL : request->why));
+        status == 0 ? why : (step->action == GOVERNOR_RETRY || step->would_wait_ns ? NULL : request->why));
 }
 
 /* A request that was not sent at all failed because of us: that is said. */
