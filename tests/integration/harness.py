@@ -24,7 +24,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from typing import Mapping, Optional, Sequence
+from typing import Callable, Mapping, Optional, Sequence
 
 from upstream import Answer
 
@@ -55,6 +55,17 @@ class Result:
     def all(self) -> tuple[int, bytes, bytes]:
         """What a program's caller can see."""
         return self.rc, self.stdout, self.stderr
+
+    @property
+    def all_but_ours(self) -> tuple[int, bytes, bytes]:
+        """The same without Curtsy's own lines."""
+        lines = self.stderr.splitlines(keepends=True)
+        return self.rc, self.stdout, b"".join(line for line in lines if not line.startswith(b"curtsy["))
+
+    @property
+    def ours(self) -> list[str]:
+        """The lines by Curtsy."""
+        return [line for line in self.errors.splitlines() if line.startswith("curtsy[")]
 
 
 class Process:
@@ -263,6 +274,41 @@ def compile_c(source: str, output: pathlib.Path, *flags: str) -> pathlib.Path:
     return output
 
 
+# A program that makes the same request on one handle until its standard input ends, and counts the right
+# answers.
+ASKER = """
+#include <curl/curl.h>
+#include <poll.h>
+#include <stdio.h>
+static size_t received;
+static size_t count(char *data, size_t size, size_t number, void *unused)
+{
+    received += size * number;
+    return size * number;
+}
+int main(int argc, char **argv)
+{
+    CURL *easy = curl_easy_init();
+    struct pollfd input = {.fd = 0, .events = POLLIN};
+    int right = 0, wrong = 0;
+    size_t length = 0;
+    curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, count);
+    curl_easy_setopt(easy, CURLOPT_URL, argv[1]);
+    do {
+        long status = 0;
+        received = 0;
+        CURLcode result = curl_easy_perform(easy);
+        curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &status);
+        length = length ? length : received;
+        result == CURLE_OK && status == 200 && received == length && length ? right++ : wrong++;
+    } while (poll(&input, 1, 0) == 0);
+    curl_easy_cleanup(easy);
+    printf("right %d wrong %d\\n", right, wrong);
+    return 0;
+}
+"""
+
+
 def has_program(name: str) -> bool:
     return shutil.which(name) is not None
 
@@ -272,6 +318,26 @@ def not_early(waits: Sequence[float], *bounds: float) -> None:
     assert len(waits) == len(bounds), f"{len(waits)} waits {waits}, {len(bounds)} expected"
     for wait, bound in zip(waits, bounds):
         assert wait >= bound - EARLY, f"{wait:.4f} s instead of at least {bound} s"
+
+
+@functools.lru_cache
+def unshared(*commands: str) -> Optional[list[str]]:
+    """A prefix that runs a program with mounts of its own, which these commands make; None where that
+    is not allowed."""
+    script = " && ".join([*commands, 'exec "$@"'])
+    prefix = ["unshare", "-m", "sh", "-c", script, "sh"]
+    if not has_program("unshare") or subprocess.run([*prefix, "true"], capture_output=True).returncode:
+        return None
+    return prefix
+
+
+def until(condition: Callable):
+    """Waits for it and gives what it was; the bound only guards against hangs."""
+    end = time.monotonic() + HANG
+    while not (result := condition()):
+        assert time.monotonic() < end, "it never came to be so"
+        time.sleep(0.01)
+    return result
 
 
 def told(seconds, status: int = 429, body: bytes = b"slow down\n") -> Answer:

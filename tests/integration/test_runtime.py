@@ -7,14 +7,13 @@ the test can change the world in between.
 
 import os
 import select
-import shutil
 import subprocess
 import sys
 import time
 
 import pytest
 
-from harness import HANG
+from harness import HANG, unshared
 from upstream import Answer
 
 PROGRAM = r"""
@@ -182,6 +181,37 @@ def test_a_waiter_obeys_a_changed_quota(curtsy, up):
         assert session.hear() == "200"
 
 
+@pytest.mark.parametrize("what", ["configuration", "segment"])
+def test_threads_go_on_while_everything_is_taken_anew(curtsy, up, what):
+    """Snapshots come and go under eight threads; a sanitizer would see one that is used after its end."""
+    configs = ["[default]\nrate = 400/s\n", "[default]\nrate = 300/s\n[127.0.0.1]\nmax_wait = 2min\n"]
+    curtsy.configure(configs[0])
+    process = curtsy.start([curtsy.victim("threads"), up.url("/"), "8", "60"])
+    changes = 0
+    while process.runs:
+        if what == "configuration":
+            changes += 1
+            curtsy.configure(configs[changes % 2])
+            assert curtsy.tool("reload").rc == 0
+        elif curtsy.segment.exists():
+            changes += 1
+            curtsy.segment.unlink()
+    result = process.wait()
+    assert (result.rc, result.text, result.errors) == (0, "good 480 bad 0\n", "")
+    assert changes >= (3 if what == "configuration" else 1)
+
+
+def test_of_two_files_the_stricter_holds_and_it_is_said(curtsy, up):
+    curtsy.configure("[default]\nquota = 1/h\nburst = 1\nmax_wait = 1s\n")
+    generous = {"CURTSY_SET": "quota = 1000/h", "CURTSY_LOG": "info"}
+    with Session(curtsy, env=generous) as other:
+        assert other.get(up.url("/")) == "200"
+        assert curtsy.curl(up.url("/")).rc == 28  # the one of this hour is gone
+        assert is_refused(other.get(up.url("/")))
+        stderr = other.finish()
+    assert "another process asks for a stricter limit: quota 1/h holds, and not quota 1000/h" in stderr
+
+
 def waits_for(curtsy, count):
     """Until so many are shown as waiting."""
     end = time.monotonic() + HANG
@@ -232,15 +262,6 @@ def test_a_segment_that_was_cut_short_is_grown_by_a_waiter(curtsy, up):
 
 
 # ---- users and namespaces: only root can do these ----
-
-
-def unshared(*commands):
-    """A prefix that runs a program with mounts of its own, or None where that is not allowed."""
-    script = " && ".join([*commands, 'exec "$@"'])
-    prefix = ["unshare", "-m", "sh", "-c", script, "sh"]
-    if not shutil.which("unshare") or subprocess.run([*prefix, "true"], capture_output=True).returncode:
-        return None
-    return prefix
 
 
 OWN_SHM = ("mount -t tmpfs none /dev/shm",)
