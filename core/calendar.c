@@ -16,11 +16,11 @@ static bool is_leap_year(int year)
     return year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
 }
 
-/* Days from 0000-01-01 to the first day of that year; year 0 is a leap year. */
-static int64_t days_before_year(int64_t year)
+/* Days from 0000-01-01 to the first day of that year: 365 for each before it, and the leap days among
+ * them; year 0 has one. */
+static int days_before_year(int year)
 {
-    int64_t past = year - 1;
-    return year == 0 ? 0 : year * 365 + past / 4 - past / 100 + past / 400 + 1;
+    return year * 365 + (year + 3) / 4 - (year + 99) / 100 + (year + 399) / 400;
 }
 
 static int days_before_month(int year, int month)
@@ -42,9 +42,8 @@ bool calendar_to_seconds(const struct calendar_time *time, int64_t *out_s)
     if (time->hour < 0 || time->hour > 23 || time->minute < 0 || time->minute > 59 || time->second < 0 ||
         time->second > 60)
         return false;
-    int64_t days =
-        days_before_year(time->year) + days_before_month(time->year, time->month) + time->day - 1 - DAYS_BEFORE_1970;
-    *out_s = days * SECONDS_PER_DAY + time->hour * 3600 + time->minute * 60 + time->second;
+    int days = days_before_year(time->year) + days_before_month(time->year, time->month) + time->day - 1;
+    *out_s = (days - DAYS_BEFORE_1970) * SECONDS_PER_DAY + time->hour * 3600 + time->minute * 60 + time->second;
     return true;
 }
 

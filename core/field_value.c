@@ -11,7 +11,7 @@
 #include "core/units.h"
 
 #define DIGITS_MAX 18           /* what always fits into 63 bits */
-#define DATE_LENGTH_MAX 64      /* a longer text is no HTTP-date */
+#define DATE_LENGTH_MAX 63      /* a longer text is no HTTP-date */
 #define FRACTION_ONE 1000000000 /* fractions are kept in parts of this */
 
 /* "12", "12.5".  The whole part saturates; the fraction is in parts of FRACTION_ONE, rounded up. */
@@ -114,6 +114,8 @@ static bool decimal_to_wait(struct decimal number, enum field_number meaning, in
 int64_t field_number_to_wait(int64_t value, enum field_number number, int64_t response_s)
 {
     int64_t wait_ns;
+    if (value < FIELD_EPOCHS_FROM)
+        return value * (number == FIELD_MILLISECONDS ? NS_PER_MS : NS_PER_SECOND);
     return decimal_to_wait((struct decimal){.whole = value}, number, response_s, &wait_ns) ? wait_ns : FIELD_UNUSABLE;
 }
 
@@ -210,14 +212,9 @@ static bool parse_rfc3339(struct scan scan, int64_t response_s, int64_t *wait_ns
 
 static bool parse_http_date(struct scan scan, int64_t response_s, int64_t *wait_ns)
 {
-    char text[DATE_LENGTH_MAX];
     size_t length = (size_t)(scan.end - scan.at);
     int64_t at_s;
-    if (length >= sizeof(text))
-        return false;
-    memcpy(text, scan.at, length);
-    text[length] = '\0';
-    if (!http_date_parse(text, response_s, &at_s))
+    if (length > DATE_LENGTH_MAX || !http_date_parse_text(scan.at, length, response_s, &at_s))
         return false;
     *wait_ns = until(at_s, 0, response_s);
     return true;
@@ -229,6 +226,9 @@ bool field_parse_wait(const char *text, size_t length, enum field_number number,
 {
     struct scan scan = scan_text(text, length);
     scan_trim(&scan);
+    /* All the others begin with a digit. */
+    if (!scan_is_digit(scan_peek(&scan)))
+        return number != FIELD_MILLISECONDS && parse_http_date(scan, response_s, wait_ns);
     struct scan at = scan;
     struct decimal decimal;
     if (scan_decimal(&at, &decimal) && scan_done(&at))
@@ -236,7 +236,7 @@ bool field_parse_wait(const char *text, size_t length, enum field_number number,
     if (number == FIELD_MILLISECONDS)
         return false;
     return field_parse_duration(scan.at, (size_t)(scan.end - scan.at), wait_ns) ||
-           parse_rfc3339(scan, response_s, wait_ns) || parse_http_date(scan, response_s, wait_ns);
+           parse_rfc3339(scan, response_s, wait_ns);
 }
 
 /* A date has a comma after its weekday: a member that is of no use alone may be one together with

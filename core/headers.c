@@ -4,9 +4,10 @@
  * each followed by a NUL.  A name that somebody reads is found in the table of names; others are told
  * by what they contain, so that a spelling nobody has seen yet is kept too.
  *
- * This is done for every field line of every response of every program.  So a name that does not matter
- * is passed over in a few steps, one that does is compared eight characters at a time, and a plain
- * number, as most values are, is read here once for all.
+ * This is done for every field line of every response of every program.  So a name that stands where it
+ * stood in the response before is known at once; another one that does not matter is passed over in a few
+ * steps, and one that does is compared eight characters at a time.  A plain number, as most values are, is
+ * read here once for all.
  */
 #include "core/headers.h"
 
@@ -14,13 +15,23 @@
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
-void headers_clear(struct headers *headers)
+/* What few lines need is a function of its own, so that the others need not save registers for it. */
+#define APART __attribute__((noinline))
+
+void headers_begin(struct headers *headers)
 {
     headers->count = 0;
     headers->used = 0;
     headers->dropped = 0;
-    headers->times = 0;
+    headers->names = 0;
+    headers->place = 0;
     memset(headers->first, 0, sizeof(headers->first));
+}
+
+void headers_clear(struct headers *headers)
+{
+    headers->remembered = 0;
+    headers_begin(headers);
 }
 
 /* ------------------------------------------------------- names that are in the table ---- */
@@ -33,7 +44,6 @@ const char header_names[HEADER_OTHER][HEADER_NAME_SIZE] = {"", HEADER_NAMES(TEXT
 HEADER_NAMES(NAME_FITS, )
 
 /* The names of each length, a bit for each. */
-_Static_assert(HEADER_OTHER <= 32, "as many bits as names");
 #define BIT_IF_OF_LENGTH(length, id, text) | (uint32_t)(sizeof(text) - 1 == (length)) << HEADER_##id
 #define OF_LENGTH(length) (0 HEADER_NAMES(BIT_IF_OF_LENGTH, length))
 static const uint32_t names_of_length[HEADER_NAME_SIZE] = {
@@ -135,14 +145,23 @@ static bool is_token(const char *text, size_t length)
     return length > 0;
 }
 
+/* HEADER_NONE: it does not matter. */
+static enum header_name tell_name(const char *text, size_t length)
+{
+    enum header_name id = find_name(text, length);
+    if (id == HEADER_OTHER && !(contains_part(text, length) && is_token(text, length)))
+        return HEADER_NONE;
+    return id;
+}
+
 /* ------------------------------------------------------------------------------- values ---- */
 
-static int64_t number_of(const struct scan *value)
+static int64_t number_of(const char *at, const char *end)
 {
     int64_t number = 0;
-    if (scan_done(value) || value->end - value->at > HEADERS_DIGITS)
+    if (at == end || end - at > HEADERS_DIGITS)
         return -1;
-    for (const char *at = value->at; at != value->end; at++) {
+    for (; at != end; at++) {
         unsigned digit = (unsigned)*at - '0';
         if (digit > 9)
             return -1;
@@ -165,19 +184,29 @@ static bool may_hold_control(const char *eight_at)
     return (suspects & ~eight & scan_eight_times(0x80)) != 0;
 }
 
-/* RFC 9110, section 5.5: a value with a control character is invalid and dangerous.  A NUL would
- * also make the rest of it invisible to readers of C strings: "12\0 junk" is not 12. */
-static bool is_clean_value(const struct scan *value)
+/* The last eight may overlap with those before. */
+static bool is_clean_by_eights(const char *at, const char *end)
 {
-    const char *at = value->at;
-    while (value->end - at >= 8 && !may_hold_control(at))
-        at += 8;
-    while (at < value->end && !is_control(*at))
-        at++;
-    return at == value->end;
+    if (end - at < 8)
+        return false;
+    for (; end - at > 8; at += 8)
+        if (may_hold_control(at))
+            return false;
+    return !may_hold_control(end - 8);
 }
 
-/* --------------------------------------------------------------------------------- both ---- */
+/* RFC 9110, section 5.5: a value with a control character is invalid and dangerous.  A NUL would
+ * also make the rest of it invisible to readers of C strings: "12\0 junk" is not 12. */
+static bool is_clean_value(const char *at, const char *end)
+{
+    if (is_clean_by_eights(at, end))
+        return true;
+    while (at != end && !is_control(*at))
+        at++;
+    return at == end;
+}
+
+/* ------------------------------------------------------------------------------- fields ---- */
 
 /* Behind the others of its name. */
 static void link_last(struct headers *headers, enum header_name id)
@@ -188,14 +217,31 @@ static void link_last(struct headers *headers, enum header_name id)
     *link = (uint8_t)headers->count;
 }
 
+/* NULL if it, or its text, does not fit. */
+static struct header_field *add_field(struct headers *headers, enum header_name id, int64_t number, size_t text_size)
+{
+    if (headers->count == HEADERS_FIELDS || text_size > HEADERS_BYTES - headers->used) {
+        headers->dropped++;
+        return NULL;
+    }
+    struct header_field *field = &headers->field[headers->count++];
+    field->id = id;
+    field->next = 0;
+    field->value = field->value_length = 0;
+    field->number = number;
+    headers->names |= HEADERS_BIT(id);
+    link_last(headers, id);
+    return field;
+}
+
 static void append_value(struct headers *headers, struct header_field *field, const char *value, size_t length)
 {
     char *text = headers->text + headers->used;
-    memcpy(text, value, length);
-    text[length] = '\0';
     field->value = (uint16_t)headers->used;
     field->value_length = (uint16_t)length;
     headers->used += (unsigned)length + 1;
+    text[length] = '\0';
+    memcpy(text, value, length);
 }
 
 static void append_name(struct headers *headers, struct header_field *field, const char *name, size_t length)
@@ -209,36 +255,92 @@ static void append_name(struct headers *headers, struct header_field *field, con
     headers->used += (unsigned)length + 1;
 }
 
-void headers_add(struct headers *headers, const char *line, size_t length)
+APART static void keep_text(struct headers *headers, enum header_name id, const char *line, const char *colon,
+                            const char *value, const char *end)
+{
+    if (!is_clean_value(value, end))
+        return;
+    size_t name_length = (size_t)(colon - line), value_length = (size_t)(end - value);
+    size_t size = value_length + 1 + (id == HEADER_OTHER ? name_length + 1 : 0);
+    struct header_field *field = add_field(headers, id, -1, size);
+    if (!field)
+        return;
+    if (id == HEADER_OTHER)
+        append_name(headers, field, line, name_length);
+    append_value(headers, field, value, value_length);
+}
+
+/* The colon stops the search for the value's end. */
+static void keep(struct headers *headers, enum header_name id, const char *line, const char *colon, const char *end)
+{
+    const char *value = colon + 1;
+    while (end[-1] == '\r' || end[-1] == '\n')
+        end--;
+    while (scan_is_blank(end[-1]))
+        end--;
+    while (value < end && scan_is_blank(*value))
+        value++;
+    int64_t number = id == HEADER_OTHER ? -1 : number_of(value, end);
+    if (number >= 0)
+        add_field(headers, id, number, 0);
+    else
+        keep_text(headers, id, line, colon, value, end);
+}
+
+/* -------------------------------------------------------------------------------- lines ---- */
+
+static bool are_same_eight(const char *a, const char *b)
+{
+    return scan_eight(a) == scan_eight(b);
+}
+
+/* The last ones may overlap with those before; what is shorter than four is never the same. */
+static bool is_same_name(const char *a, const char *b, size_t size)
+{
+    if (size < 8)
+        return size >= 4 && memcmp(a, b, 4) == 0 && memcmp(a + size - 4, b + size - 4, 4) == 0;
+    return are_same_eight(a, b) && are_same_eight(a + size - 8, b + size - 8) &&
+           (size <= 16 || are_same_eight(a + 8, b + 8)) && (size <= 24 || are_same_eight(a + 16, b + 16));
+}
+_Static_assert(HEADERS_LINE_NAME <= 4 * 8, "four eights reach everywhere");
+
+static bool is_as_remembered(const struct headers *headers, const char *line, size_t length)
+{
+    const struct header_line *before = &headers->line[headers->place];
+    return headers->place < headers->remembered && before->size <= length &&
+           is_same_name(line, before->name, before->size);
+}
+
+static void remember(struct headers *headers, enum header_name id, const char *line, size_t size)
+{
+    if (headers->place == HEADERS_LINES)
+        return;
+    struct header_line *here = &headers->line[headers->place++];
+    here->id = (uint8_t)id;
+    here->size = size <= HEADERS_LINE_NAME ? (uint8_t)size : 0;
+    memcpy(here->name, line, here->size);
+    if (headers->remembered < headers->place)
+        headers->remembered = headers->place;
+}
+
+APART static void add_unknown(struct headers *headers, const char *line, size_t length)
 {
     const char *colon = memchr(line, ':', length);
     if (!colon)
         return;
-    size_t name_length = (size_t)(colon - line);
-    enum header_name id = find_name(line, name_length);
-    if (id == HEADER_OTHER && !(contains_part(line, name_length) && is_token(line, name_length)))
-        return;
-    struct scan value = {colon + 1, line + length};
-    while (value.end > value.at && (value.end[-1] == '\r' || value.end[-1] == '\n'))
-        value.end--;
-    scan_trim(&value);
-    int64_t number = number_of(&value);
-    if (number < 0 && !is_clean_value(&value))
-        return;
+    enum header_name id = tell_name(line, (size_t)(colon - line));
+    remember(headers, id, line, (size_t)(colon - line) + 1);
+    if (id != HEADER_NONE)
+        keep(headers, id, line, colon, line + length);
+}
 
-    size_t value_length = (size_t)(value.end - value.at);
-    size_t size = value_length + 1 + (id == HEADER_OTHER ? name_length + 1 : 0);
-    if (headers->count == HEADERS_FIELDS || size > HEADERS_BYTES - headers->used) {
-        headers->dropped++;
+void headers_add(struct headers *headers, const char *line, size_t length)
+{
+    if (!is_as_remembered(headers, line, length)) {
+        add_unknown(headers, line, length);
         return;
     }
-    struct header_field *field = &headers->field[headers->count++];
-    field->id = id;
-    field->next = 0;
-    field->number = number;
-    append_value(headers, field, value.at, value_length);
-    if (id == HEADER_OTHER)
-        append_name(headers, field, line, name_length);
-    link_last(headers, id);
-    headers->times += id == HEADER_DATE || id == HEADER_AGE;
+    const struct header_line *before = &headers->line[headers->place++];
+    if (before->id != HEADER_NONE)
+        keep(headers, before->id, line, line + before->size - 1, line + length);
 }

@@ -6,7 +6,8 @@
  * needs no allocation.  What does not fit is dropped and counted, never cut.
  *
  * A name that somebody reads has a row in the table of names, and its fields are found without a
- * search.  The others are kept with their names.
+ * search.  The others are kept with their names.  The answers of one server have the same field lines in
+ * the same order nearly always: so it is remembered which name stood at which place, and what it was.
  *
  * Pure data, one owner; no allocation.
  */
@@ -22,7 +23,8 @@
 #define HEADERS_DIGITS 18 /* of a number: what always fits into 63 bits */
 
 /* The names that somebody reads: lower case, letters and hyphens.  A new one is a row here and an entry
- * in its reader's table; of names of one length the more frequent one comes first. */
+ * in its reader's table; those of one family stand together, and of names of one length the more frequent
+ * one comes first. */
 /* clang-format off */
 #define HEADER_NAMES(ROW, argument)                                   \
     ROW(argument, DATE,                    "date")                    \
@@ -66,30 +68,59 @@ struct header_field {
     enum header_name id;
     uint8_t next;                 /* the next field of this id, as in headers.first */
     uint16_t name, name_length;   /* of HEADER_OTHER: offset into text, length; lower-cased */
-    uint16_t value, value_length; /* blanks around it trimmed; NUL-terminated in text */
-    int64_t number;               /* the value, where it is 1 to HEADERS_DIGITS digits and nothing else; or -1 */
+    uint16_t value, value_length; /* where number is -1: blanks around it trimmed; NUL-terminated in text */
+    int64_t number;               /* of a name in the table: the value, where it is 1 to HEADERS_DIGITS digits
+                                   * and nothing else; otherwise -1 */
+};
+
+#define HEADERS_LINES 32
+#define HEADERS_LINE_NAME 30
+
+/* The name of a line: as it was written, with its colon. */
+struct header_line {
+    uint8_t id;   /* HEADER_NONE: it does not matter */
+    uint8_t size; /* 0: it is too long */
+    char name[HEADERS_LINE_NAME];
 };
 
 struct headers {
     unsigned count;
     unsigned used;
     unsigned dropped;
-    unsigned times;                  /* of the fields, those that only tell time: Date, Age */
+    uint32_t names;                  /* those that there is a field of: HEADERS_BIT of each */
     uint8_t first[HEADER_OTHER + 1]; /* by id: 1 + the place of the first field, or 0 */
+    unsigned place;                  /* of the next line among all of the response's lines */
+    unsigned remembered;             /* lines, from the first place on; of this response or one before */
+    struct header_line line[HEADERS_LINES];
     struct header_field field[HEADERS_FIELDS];
     char text[HEADERS_BYTES];
 };
 
+/* Nothing is there, and nothing is remembered.  What is all zero is cleared. */
 void headers_clear(struct headers *headers);
+
+/* Another response begins: nothing is there.  That the lines before are remembered makes it cheaper, and
+ * changes nothing else. */
+void headers_begin(struct headers *headers);
 
 /* `line` is one field line, "Name: value", with or without its line end.  Anything else (status
  * line, blank line, folded line, a value with control characters) is ignored. */
 void headers_add(struct headers *headers, const char *line, size_t length);
 
-/* Is there any field that could say something about a limit or a wait? */
+/* Several names are looked for at once. */
+#define HEADERS_BIT(id) (UINT32_C(1) << (id))
+#define HEADERS_BITS(from, to) (2 * HEADERS_BIT(to) - HEADERS_BIT(from)) /* those of the rows from..to */
+_Static_assert(HEADER_OTHER < 32, "as many bits as names");
+
+static inline bool headers_have_any(const struct headers *headers, uint32_t names)
+{
+    return (headers->names & names) != 0;
+}
+
+/* Is there any field that could say something about a limit or a wait?  Date and Age only tell time. */
 static inline bool headers_say_something(const struct headers *headers)
 {
-    return headers->count > headers->times;
+    return headers_have_any(headers, ~(HEADERS_BIT(HEADER_DATE) | HEADERS_BIT(HEADER_AGE)));
 }
 
 static inline bool headers_have(const struct headers *headers, enum header_name id)
@@ -108,10 +139,10 @@ static inline const struct header_field *headers_next(const struct headers *head
     return field->next ? &headers->field[field->next - 1] : NULL;
 }
 
-/* NUL-terminated. */
+/* NUL-terminated; empty where the value is in `number`. */
 static inline const char *headers_value(const struct headers *headers, const struct header_field *field)
 {
-    return headers->text + field->value;
+    return field->number < 0 ? headers->text + field->value : "";
 }
 
 #endif

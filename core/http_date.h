@@ -10,9 +10,17 @@
 #define CURTSY_CORE_HTTP_DATE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
-/* All of `text` but blanks around it.  now_s: seconds since 1970, for two-digit years. */
-bool http_date_parse(const char *text, int64_t now_s, int64_t *out_s);
+/* All of the text but blanks around it.  now_s: seconds since 1970, for two-digit years. */
+bool http_date_parse_text(const char *text, size_t length, int64_t now_s, int64_t *out_s);
+
+/* The same of a NUL-terminated one. */
+static inline bool http_date_parse(const char *text, int64_t now_s, int64_t *out_s)
+{
+    return http_date_parse_text(text, strlen(text), now_s, out_s);
+}
 
 #endif

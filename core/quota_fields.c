@@ -21,6 +21,9 @@
 #define VALUES_MAX 8
 #define TIMES_MAX 3
 
+/* Not for most responses, and kept out of the frames of what is. */
+#define SELDOM __attribute__((cold))
+
 /* A field that holds a time, and what a bare number in it is. */
 struct time_field {
     enum header_name name;
@@ -30,6 +33,8 @@ struct time_field {
 /* Fields that speak of one window; HEADER_NONE where a family has no such.  A list ends at its first
  * HEADER_NONE; the first usable entry counts. */
 struct family {
+    uint32_t names;        /* all of them: they stand together in HEADER_NAMES */
+    uint32_t window_names; /* those in `window` */
     enum header_name limit;
     enum header_name remaining;
     enum header_name used;
@@ -39,28 +44,36 @@ struct family {
 
 static const struct family families[] = {
     {
+        .names = HEADERS_BITS(HEADER_RATELIMIT_LIMIT, HEADER_RATELIMIT_RESETTIME),
         .limit = HEADER_RATELIMIT_LIMIT,
         .remaining = HEADER_RATELIMIT_REMAINING,
         .reset = {{HEADER_RATELIMIT_RESET, FIELD_SECONDS_OR_EPOCH},
                   {HEADER_RATELIMIT_RESETTIME, FIELD_SECONDS_OR_EPOCH}},
     },
     {
+        .names = HEADERS_BITS(HEADER_X_RATELIMIT_LIMIT, HEADER_X_RATELIMIT_WINDOW),
         .limit = HEADER_X_RATELIMIT_LIMIT,
         .remaining = HEADER_X_RATELIMIT_REMAINING,
         .used = HEADER_X_RATELIMIT_USED,
         .reset = {{HEADER_X_RATELIMIT_RESET_AFTER, FIELD_SECONDS},
                   {HEADER_X_RATELIMIT_RESET, FIELD_SECONDS_OR_EPOCH},
                   {HEADER_X_RATELIMIT_NEXT, FIELD_SECONDS_OR_EPOCH}},
+        .window_names = HEADERS_BIT(HEADER_X_RATELIMIT_PERIOD) | HEADERS_BIT(HEADER_X_RATELIMIT_WINDOW),
         .window = {{HEADER_X_RATELIMIT_PERIOD, FIELD_SECONDS}, {HEADER_X_RATELIMIT_WINDOW, FIELD_SECONDS}},
     },
     {
+        .names = HEADERS_BITS(HEADER_X_RATE_LIMIT_LIMIT, HEADER_X_RATE_LIMIT_INTERVAL),
         .limit = HEADER_X_RATE_LIMIT_LIMIT,
         .remaining = HEADER_X_RATE_LIMIT_REMAINING,
         .used = HEADER_X_RATE_LIMIT_USED,
         .reset = {{HEADER_X_RATE_LIMIT_RESET, FIELD_SECONDS_OR_EPOCH}},
+        .window_names = HEADERS_BIT(HEADER_X_RATE_LIMIT_INTERVAL),
         .window = {{HEADER_X_RATE_LIMIT_INTERVAL, FIELD_SECONDS}},
     },
 };
+
+/* All of them, those of the structured fields too. */
+#define QUOTA_NAMES HEADERS_BITS(HEADER_X_RATELIMIT_LIMIT, HEADER_X_RATE_LIMIT_INTERVAL)
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -84,7 +97,7 @@ struct reading {
     int64_t now_s;
     struct quota_policy policy[POLICIES_MAX];
     unsigned policy_count;
-    struct window window[WINDOWS_MAX];
+    struct window window[WINDOWS_MAX + 1]; /* the last one is never counted */
     unsigned window_count;
     /* The instances of a structured field as one text: a comma and a blank where a NUL was. */
     char joined[HEADERS_BYTES + HEADERS_FIELDS];
@@ -99,12 +112,22 @@ static int64_t seconds_to_ns(int64_t seconds)
     return seconds > INT64_MAX / NS_PER_SECOND ? INT64_MAX : seconds * NS_PER_SECOND;
 }
 
-/* A window of which nothing is known is none. */
-static void add_window(struct reading *reading, const struct quota_fields *fields, bool other_unit)
+/* The next window, with nothing known: where it is to be made. */
+static struct window *next_window(struct reading *reading)
 {
+    struct window *window = &reading->window[reading->window_count];
+    window->fields = nothing;
+    window->other_unit = false;
+    return window;
+}
+
+/* It is made.  One of which nothing is known is none. */
+static void add_window(struct reading *reading, const struct window *window)
+{
+    const struct quota_fields *fields = &window->fields;
     bool is_known = fields->limit_field || fields->remaining_field || fields->reset_field;
     if (is_known && reading->window_count < WINDOWS_MAX)
-        reading->window[reading->window_count++] = (struct window){.fields = *fields, .other_unit = other_unit};
+        reading->window_count++;
 }
 
 static void add_policy(struct reading *reading, const struct quota_policy *policy)
@@ -236,14 +259,12 @@ static bool add_time(struct values *values, int64_t wait_ns)
     return wait_ns != FIELD_UNUSABLE;
 }
 
-/* False if nothing in it is usable.  The response's own clock is read only for what may be a date or an
- * epoch. */
+/* False if nothing in it is usable. */
 static bool read_time(const struct reading *reading, const struct header_field *field, enum field_number meaning,
                       struct values *values)
 {
     const struct headers *headers = reading->headers;
-    bool needs_clock = field->number < 0 || field->number >= FIELD_EPOCHS_FROM;
-    int64_t response_s = needs_clock ? response_time_s(headers, reading->now_s) : reading->now_s;
+    int64_t response_s = response_time_for(headers, field->number, reading->now_s);
     if (field->number >= 0)
         return add_time(values, field_number_to_wait(field->number, meaning, response_s));
     const char *text = headers_value(headers, field);
@@ -254,7 +275,7 @@ static bool read_time(const struct reading *reading, const struct header_field *
     return any_usable;
 }
 
-static bool read_times(const struct reading *reading, const struct time_field *time, struct values *values)
+SELDOM static bool read_times(const struct reading *reading, const struct time_field *time, struct values *values)
 {
     const struct headers *headers = reading->headers;
     bool any_usable = false;
@@ -331,81 +352,128 @@ static bool settle_negatives(struct quota_fields *fields)
     return true;
 }
 
-struct family_values {
-    struct values limit, remaining, used, reset;
-    enum header_name reset_name;
-};
-
-/* A window's length alone says nothing. */
-static bool has_any_of(const struct headers *headers, const struct family *family)
-{
-    if (headers_have(headers, family->limit) || headers_have(headers, family->remaining) ||
-        headers_have(headers, family->used))
-        return true;
-    for (size_t i = 0; i < TIMES_MAX; i++)
-        if (headers_have(headers, family->reset[i].name))
-            return true;
-    return false;
-}
-
 static int64_t value_at(const struct values *values, unsigned position)
 {
     return position < values->count ? values->value[position] : QUOTA_UNKNOWN;
 }
 
-static void add_family_window(struct reading *reading, const struct family *family, const struct family_values *values,
-                              int64_t limit, int64_t remaining, int64_t reset_ns)
+static void read_window_length(const struct reading *reading, const struct family *family, struct quota_fields *fields)
 {
-    struct quota_fields fields = nothing;
     struct values lengths;
-    int64_t used = value_at(&values->used, 0);
+    enum header_name name = read_first_times(reading, family->window, &lengths);
+    if (name != HEADER_NONE)
+        set_window_length(fields, value_at(&lengths, 0), name);
+}
 
-    fields.limit = limit;
-    fields.remaining = remaining;
-    fields.reset_ns = reset_ns;
-    if (!settle_negatives(&fields))
+/* What the fields of a family say about one window. */
+struct family_word {
+    int64_t limit, remaining, used, reset_ns;
+    enum header_name reset_name;
+};
+
+static void add_family_window(struct reading *reading, const struct family *family, const struct family_word *word)
+{
+    struct window *window = next_window(reading);
+    struct quota_fields *fields = &window->fields;
+
+    fields->limit = word->limit;
+    fields->remaining = word->remaining;
+    fields->reset_ns = word->reset_ns;
+    if (!settle_negatives(fields))
         return;
     enum header_name limit_name = family->limit;
-    if (limit == QUOTA_UNKNOWN && used >= 0 && fields.remaining >= 0) {
-        fields.limit = used + fields.remaining;
+    if (fields->limit == QUOTA_UNKNOWN && word->used >= 0 && fields->remaining >= 0) {
+        fields->limit = word->used + fields->remaining;
         limit_name = family->used;
     }
-    fields.limit_field = fields.limit == QUOTA_UNKNOWN ? NULL : header_names[limit_name];
-    fields.remaining_field = fields.remaining == QUOTA_UNKNOWN ? NULL : header_names[family->remaining];
-    fields.reset_field = fields.reset_ns == QUOTA_UNKNOWN ? NULL : header_names[values->reset_name];
+    if (fields->limit != QUOTA_UNKNOWN)
+        fields->limit_field = header_names[limit_name];
+    if (fields->remaining != QUOTA_UNKNOWN)
+        fields->remaining_field = header_names[family->remaining];
+    if (fields->reset_ns != QUOTA_UNKNOWN)
+        fields->reset_field = header_names[word->reset_name];
 
-    enum header_name length_name = read_first_times(reading, family->window, &lengths);
-    if (length_name != HEADER_NONE)
-        set_window_length(&fields, value_at(&lengths, 0), length_name);
-    if (fields.window_ns == QUOTA_UNKNOWN && fields.limit != QUOTA_UNKNOWN)
-        set_window_by_quota(reading, &fields, family->limit);
-    add_window(reading, &fields, false);
+    if (headers_have_any(reading->headers, family->window_names))
+        read_window_length(reading, family, fields);
+    if (fields->window_ns == QUOTA_UNKNOWN && fields->limit != QUOTA_UNKNOWN)
+        set_window_by_quota(reading, fields, family->limit);
+    add_window(reading, window);
 }
 
 /* Fields that were repeated by stacked layers, or joined: lists of equal length are read position by
  * position.  Otherwise there is one window, with the least that is left, and the first limit: a lone
  * further one is an outer layer's. */
-static void read_family(struct reading *reading, const struct family *family)
+SELDOM static void read_lists(struct reading *reading, const struct family *family)
 {
-    struct family_values values;
-    read_counts(reading, family->limit, &values.limit);
-    read_counts(reading, family->remaining, &values.remaining);
-    read_counts(reading, family->used, &values.used);
-    values.reset_name = read_first_times(reading, family->reset, &values.reset);
+    struct values limits, remainings, useds, resets;
+    struct family_word word;
+    read_counts(reading, family->limit, &limits);
+    read_counts(reading, family->remaining, &remainings);
+    read_counts(reading, family->used, &useds);
+    word.reset_name = read_first_times(reading, family->reset, &resets);
+    word.used = value_at(&useds, 0);
 
-    unsigned count = values.remaining.count;
-    bool limits_match = values.limit.count == count;
-    bool resets_match = values.reset.count == count;
-    if (count > 1 && (limits_match || values.limit.count == 0) && (resets_match || values.reset.count == 0)) {
-        for (unsigned i = 0; i < count; i++)
-            add_family_window(reading, family, &values, value_at(&values.limit, i), values.remaining.value[i],
-                              value_at(&values.reset, i));
+    unsigned count = remainings.count;
+    bool limits_match = limits.count == count;
+    bool resets_match = resets.count == count;
+    if (count > 1 && (limits_match || limits.count == 0) && (resets_match || resets.count == 0)) {
+        for (unsigned i = 0; i < count; i++) {
+            word.limit = value_at(&limits, i);
+            word.remaining = remainings.value[i];
+            word.reset_ns = value_at(&resets, i);
+            add_family_window(reading, family, &word);
+        }
         return;
     }
-    unsigned position = least(&values.remaining);
-    add_family_window(reading, family, &values, value_at(&values.limit, limits_match ? position : 0),
-                      value_at(&values.remaining, position),
-                      resets_match ? value_at(&values.reset, position) : largest(&values.reset));
+    unsigned position = least(&remainings);
+    word.limit = value_at(&limits, limits_match ? position : 0);
+    word.remaining = value_at(&remainings, position);
+    word.reset_ns = resets_match ? value_at(&resets, position) : largest(&resets);
+    add_family_window(reading, family, &word);
+}
+
+/* Of a field that comes once, with a plain number, or not at all: then it is QUOTA_UNKNOWN.  False for any
+ * other. */
+static bool read_plain_count(const struct headers *headers, enum header_name name, int64_t *number)
+{
+    const struct header_field *field = headers_first(headers, name);
+    *number = field ? field->number : QUOTA_UNKNOWN;
+    return !field || (field->number >= 0 && !field->next);
+}
+
+/* The same of the first usable of the resets. */
+static bool read_plain_reset(const struct reading *reading, const struct family *family, struct family_word *word)
+{
+    word->reset_ns = QUOTA_UNKNOWN;
+    word->reset_name = HEADER_NONE;
+    for (size_t i = 0; i < TIMES_MAX && family->reset[i].name != HEADER_NONE; i++) {
+        int64_t number;
+        if (!read_plain_count(reading->headers, family->reset[i].name, &number))
+            return false;
+        if (number == QUOTA_UNKNOWN)
+            continue;
+        int64_t response_s = response_time_for(reading->headers, number, reading->now_s);
+        int64_t wait_ns = field_number_to_wait(number, family->reset[i].number, response_s);
+        if (wait_ns == FIELD_UNUSABLE)
+            continue;
+        word->reset_ns = wait_ns > 0 ? wait_ns : 0;
+        word->reset_name = family->reset[i].name;
+        break;
+    }
+    return true;
+}
+
+/* Nearly always each field comes once, with a plain number: then there is nothing to be matched. */
+static void read_family(struct reading *reading, const struct family *family)
+{
+    const struct headers *headers = reading->headers;
+    struct family_word word;
+    if (read_plain_count(headers, family->limit, &word.limit) &&
+        read_plain_count(headers, family->remaining, &word.remaining) &&
+        read_plain_count(headers, family->used, &word.used) && read_plain_reset(reading, family, &word))
+        add_family_window(reading, family, &word);
+    else
+        read_lists(reading, family);
 }
 
 /* -------------------------------------------------------------- structured fields ---- */
@@ -490,9 +558,8 @@ static const struct quota_policy *find_policy(const struct reading *reading, con
     return NULL;
 }
 
-/* `"default";r=50;t=30`.  False if a part of it is not what it must be. */
-static bool read_state(const struct reading *reading, struct structured_field *field,
-                       const struct structured_item *item, struct window *window)
+/* `"default";r=50;t=30`.  Nothing if a part of it is not what it must be. */
+static void read_state(struct reading *reading, struct structured_field *field, const struct structured_item *item)
 {
     struct scan key, partition = {0};
     struct structured_item value;
@@ -511,9 +578,9 @@ static bool read_state(const struct reading *reading, struct structured_field *f
             partition = value.text;
     }
     if (!valid)
-        return false;
+        return;
+    struct window *window = next_window(reading);
     struct quota_fields *fields = &window->fields;
-    *window = (struct window){.fields = nothing};
     if (remaining != QUOTA_UNKNOWN) {
         fields->remaining = remaining;
         fields->remaining_field = header_names[HEADER_RATELIMIT];
@@ -529,7 +596,7 @@ static bool read_state(const struct reading *reading, struct structured_field *f
         set_window_length(fields, policy->window_ns, policy->field);
         window->other_unit = policy->other_unit;
     }
-    return true;
+    add_window(reading, window);
 }
 
 /* False if it is not a list; then nothing was added. */
@@ -537,12 +604,10 @@ static bool read_state_list(struct reading *reading, const char *text)
 {
     struct structured_field field;
     struct structured_item item;
-    struct window window;
 
     structured_field_begin(&field, text, strlen(text));
     while (structured_field_next_member(&field, &item))
-        if (read_state(reading, &field, &item, &window))
-            add_window(reading, &window.fields, window.other_unit);
+        read_state(reading, &field, &item);
     if (field.failed)
         reading->window_count = 0;
     return !field.failed;
@@ -554,7 +619,8 @@ static void read_state_dictionary(struct reading *reading, const char *text)
     struct structured_field field;
     struct structured_item item;
     struct scan key;
-    struct quota_fields fields = nothing;
+    struct window *window = next_window(reading);
+    struct quota_fields *fields = &window->fields;
     bool valid = true;
 
     structured_field_begin(&field, text, strlen(text));
@@ -564,21 +630,21 @@ static void read_state_dictionary(struct reading *reading, const char *text)
         if (is_limit || is_remaining || is_reset)
             valid = valid && item.type == STRUCTURED_INTEGER && item.integer >= 0;
         if (is_limit) {
-            fields.limit = item.integer;
-            fields.limit_field = header_names[HEADER_RATELIMIT];
+            fields->limit = item.integer;
+            fields->limit_field = header_names[HEADER_RATELIMIT];
         } else if (is_remaining) {
-            fields.remaining = item.integer;
-            fields.remaining_field = header_names[HEADER_RATELIMIT];
+            fields->remaining = item.integer;
+            fields->remaining_field = header_names[HEADER_RATELIMIT];
         } else if (is_reset) {
-            fields.reset_ns = seconds_to_ns(item.integer);
-            fields.reset_field = header_names[HEADER_RATELIMIT];
+            fields->reset_ns = seconds_to_ns(item.integer);
+            fields->reset_field = header_names[HEADER_RATELIMIT];
         }
     }
     if (field.failed || !valid)
         return;
-    if (fields.limit_field)
-        set_window_by_quota(reading, &fields, HEADER_RATELIMIT);
-    add_window(reading, &fields, false);
+    if (fields->limit_field)
+        set_window_by_quota(reading, fields, HEADER_RATELIMIT);
+    add_window(reading, window);
 }
 
 static void read_states(struct reading *reading)
@@ -593,11 +659,12 @@ static void add_policies_as_windows(struct reading *reading)
 {
     for (unsigned i = 0; i < reading->policy_count; i++) {
         const struct quota_policy *policy = &reading->policy[i];
-        struct quota_fields fields = nothing;
-        fields.limit = policy->quota;
-        fields.limit_field = header_names[policy->field];
-        set_window_length(&fields, policy->window_ns, policy->field);
-        add_window(reading, &fields, policy->other_unit);
+        struct window *window = next_window(reading);
+        window->other_unit = policy->other_unit;
+        window->fields.limit = policy->quota;
+        window->fields.limit_field = header_names[policy->field];
+        set_window_length(&window->fields, policy->window_ns, policy->field);
+        add_window(reading, window);
     }
 }
 
@@ -630,6 +697,8 @@ static bool is_from_a_cache(const struct headers *headers)
     const struct header_field *age = headers_first(headers, HEADER_AGE);
     if (!age)
         return false;
+    if (age->number >= 0)
+        return age->number > 0;
     const char *text = headers_value(headers, age);
     int64_t seconds;
     return field_parse_count(text, strcspn(text, ","), &seconds) && seconds > 0;
@@ -640,7 +709,7 @@ struct quota_fields quota_fields_read(const struct headers *headers, int64_t now
     struct reading reading; /* set part by part: most of it is room that needs no clearing */
     const struct window *best = NULL;
 
-    if (headers->count == 0 || is_from_a_cache(headers))
+    if (!headers_have_any(headers, QUOTA_NAMES) || is_from_a_cache(headers))
         return nothing;
     reading.headers = headers;
     reading.now_s = now_s;
@@ -650,7 +719,7 @@ struct quota_fields quota_fields_read(const struct headers *headers, int64_t now
     if (headers_have(headers, HEADER_RATELIMIT))
         read_states(&reading);
     for (size_t i = 0; i < COUNT_OF(families); i++)
-        if (has_any_of(headers, &families[i]))
+        if (headers_have_any(headers, families[i].names))
             read_family(&reading, &families[i]);
     if (reading.window_count == 0)
         add_policies_as_windows(&reading);

@@ -30,4 +30,8 @@ struct retry_after retry_after_read(const struct headers *headers, int64_t now_s
 /* Seconds since 1970 of the response's Date field, else now_s. */
 int64_t response_time_s(const struct headers *headers, int64_t now_s);
 
+/* The same where a value may depend on it, and just now_s where it does not: `number` is that of the field.
+ * So a Date is read only where it is needed. */
+int64_t response_time_for(const struct headers *headers, int64_t number, int64_t now_s);
+
 #endif

@@ -20,15 +20,17 @@ static bool parse_number(struct scan *scan, struct structured_item *out)
     out->text.at = scan->at;
     out->type = STRUCTURED_INTEGER;
     bool negative = scan_char(scan, '-');
+    const char *at = scan->at;
     int64_t value = 0;
-    int whole = 0, fraction = 0;
-    for (; scan_is_digit(scan_peek(scan)); whole++) {
-        if (whole == INTEGER_DIGITS)
+    for (; at != scan->end && scan_is_digit(*at); at++) {
+        if (at - scan->at == INTEGER_DIGITS)
             return false;
-        value = value * 10 + (*scan->at++ - '0');
+        value = value * 10 + (*at - '0');
     }
+    int whole = (int)(at - scan->at), fraction = 0;
     if (whole == 0)
         return false;
+    scan->at = at;
     if (scan_char(scan, '.')) {
         out->type = STRUCTURED_DECIMAL;
         for (; scan_is_digit(scan_peek(scan)); fraction++)
@@ -44,19 +46,19 @@ static bool parse_number(struct scan *scan, struct structured_item *out)
 /* Section 4.2.5. */
 static bool parse_string(struct scan *scan, struct structured_item *out)
 {
-    scan->at++;
+    const char *at = scan->at + 1, *end = scan->end;
     out->type = STRUCTURED_STRING;
-    out->text.at = scan->at;
-    for (; !scan_done(scan) && *scan->at != '"'; scan->at++) {
-        if (*scan->at == '\\') {
-            scan->at++;
-            if (scan_peek(scan) != '"' && scan_peek(scan) != '\\')
+    out->text.at = at;
+    for (; at != end && *at != '"'; at++) {
+        if (*at == '\\') {
+            at++;
+            if (at == end || (*at != '"' && *at != '\\'))
                 return false;
-        } else if ((unsigned char)*scan->at < 0x20 || (unsigned char)*scan->at > 0x7e) {
+        } else if ((unsigned char)*at < 0x20 || (unsigned char)*at > 0x7e) {
             return false;
         }
     }
-    out->text.end = scan->at;
+    out->text.end = scan->at = at;
     return scan_char(scan, '"');
 }
 
@@ -164,16 +166,21 @@ static bool parse_bare_item(struct scan *scan, struct structured_item *out)
     }
 }
 
+static bool is_key_char(char c)
+{
+    return is_lower(c) || scan_is_digit(c) || c == '_' || c == '-' || c == '.' || c == '*';
+}
+
 /* Section 4.2.3.3. */
 static bool parse_key(struct scan *scan, struct scan *key)
 {
-    key->at = scan->at;
+    const char *at = scan->at;
     if (!is_lower(scan_peek(scan)) && scan_peek(scan) != '*')
         return false;
-    while (!scan_done(scan) && *scan->at != '\0' &&
-           (is_lower(*scan->at) || scan_is_digit(*scan->at) || strchr("_-.*", *scan->at)))
-        scan->at++;
-    key->end = scan->at;
+    while (at != scan->end && is_key_char(*at))
+        at++;
+    *key = (struct scan){scan->at, at};
+    scan->at = at;
     return true;
 }
 

@@ -37,7 +37,7 @@ void gate_begin_attempt(struct gate *gate)
     gate->blocks = gate->final_blocks = 0;
     gate->in_block = gate->block_is_final = gate->block_complete = false;
     gate->status = 0;
-    headers_clear(&gate->headers);
+    headers_begin(&gate->headers);
     gate->decided = false;
     gate->had[STREAM_HEADERS] = gate->had[STREAM_BODY] = 0;
     gate->header_half_done = gate->delivered = gate->program_pauses = gate->has_paused = gate->program_stopped = false;
@@ -231,7 +231,7 @@ static void begin_block(struct gate *gate, const char *line, size_t length)
     gate->block_complete = false;
     gate->delivered = false;
     gate->status = gate->block_is_final ? status : 0;
-    headers_clear(&gate->headers);
+    headers_begin(&gate->headers);
     if (gate->block_is_final && ++gate->final_blocks > 1)
         hop_charge(gate->transfer);
 

@@ -44,11 +44,11 @@ static int clear(void **state)
 static void test_names_are_lowered_and_values_trimmed(void **state)
 {
     (void)state;
-    add("Retry-After: \t 120 \t \r\n");
-    add("X-RATELIMIT-REMAINING:0");
+    add("Retry-After: \t 2 m \t \r\n");
+    add("X-RATELIMIT-REMAINING:no");
     add("X-Should-RETRY: no");
-    assert_string_equal(value_of("retry-after", 0), "120");
-    assert_string_equal(value_of("x-ratelimit-remaining", 0), "0");
+    assert_string_equal(value_of("retry-after", 0), "2 m");
+    assert_string_equal(value_of("x-ratelimit-remaining", 0), "no");
     assert_int_equal(headers.field[0].value_length, 3);
     assert_string_equal(value_of("x-should-retry", 0), "no");
     assert_int_equal(headers.field[2].name_length, strlen("x-should-retry"));
@@ -57,11 +57,11 @@ static void test_names_are_lowered_and_values_trimmed(void **state)
 static void test_repeats_keep_their_order(void **state)
 {
     (void)state;
-    add("Retry-After: 1\r\n");
+    add("Retry-After: 1s\r\n");
     add("Date: Tue, 14 Nov 2023 22:13:20 GMT\r\n");
-    add("retry-after: 2\n");
-    assert_string_equal(value_of("retry-after", 0), "1");
-    assert_string_equal(value_of("retry-after", 1), "2");
+    add("retry-after: 2s\n");
+    assert_string_equal(value_of("retry-after", 0), "1s");
+    assert_string_equal(value_of("retry-after", 1), "2s");
     assert_null(value_of("retry-after", 2));
     assert_null(value_of("retry-afte", 0));
 }
@@ -137,7 +137,17 @@ static void test_plain_numbers_are_read(void **state)
         assert_int_equal(headers.count, 1);
         if (headers.field[0].number != cases[i].number)
             fail_msg("%s: %lld", cases[i].line, (long long)headers.field[0].number);
+        assert_int_equal(headers.field[0].value_length == 0, cases[i].number >= 0 || i == 3);
     }
+}
+
+/* Nobody knows what the number in a field of another name is. */
+static void test_other_names_keep_a_number_as_text(void **state)
+{
+    (void)state;
+    add("X-Shop-Call-Limit: 40");
+    assert_int_equal(headers.field[0].number, -1);
+    assert_string_equal(value_of("x-shop-call-limit", 0), "40");
 }
 
 /* Whatever stands beside it, and wherever in the value. */
@@ -305,8 +315,8 @@ static void test_too_long_a_field_is_dropped_whole_and_the_next_fits(void **stat
     headers_add(&headers, line, sizeof(line));
     assert_int_equal(headers.dropped, 1);
     assert_int_equal(headers.used, 0);
-    add("Retry-After: 7");
-    assert_string_equal(value_of("retry-after", 0), "7");
+    add("Retry-After: 7s");
+    assert_string_equal(value_of("retry-after", 0), "7s");
 }
 
 static void test_the_text_is_used_to_its_last_byte(void **state)
@@ -333,13 +343,117 @@ static void test_the_text_is_used_to_its_last_byte(void **state)
     assert_int_equal(headers.count, 1);
     assert_int_equal(headers.dropped, 1);
     /* Of a name in the table only the value takes room. */
-    add("Age:1");
+    add("Age:x");
     assert_int_equal(headers.dropped, 2);
     add("Age:");
     assert_int_equal(headers.count, 2);
     assert_int_equal(headers.used, HEADERS_BYTES);
     add("Age:");
     assert_int_equal(headers.dropped, 3);
+    /* A number takes none. */
+    add("Age:7");
+    assert_int_equal(headers.count, 3);
+    assert_int_equal(headers.dropped, 3);
+    assert_string_equal(headers_value(&headers, &headers.field[2]), "");
+}
+
+static void test_names_are_remembered_by_their_place(void **state)
+{
+    (void)state;
+    add("Server: nginx");
+    add("no field line");
+    add("Retry-After: 1");
+    add("X-Shop-Call-Limit: 1/40");
+    for (int i = 0; i < HEADERS_LINES; i++)
+        add("Vary: *");
+    assert_int_equal(headers.place, HEADERS_LINES);
+    assert_int_equal(headers.line[0].id, HEADER_NONE);
+    assert_int_equal(headers.line[0].size, strlen("Server:"));
+    assert_int_equal(headers.line[1].id, HEADER_RETRY_AFTER);
+    assert_int_equal(headers.line[2].id, HEADER_OTHER);
+    assert_int_equal(headers.remembered, HEADERS_LINES);
+    headers_begin(&headers);
+    assert_int_equal(headers.count, 0);
+    assert_int_equal(headers.line[1].id, HEADER_RETRY_AFTER);
+    add("Server: nginx");
+    add("Retry-After: 2");
+    add("X-Shop-Call-Limit: 2/40");
+    assert_int_equal(headers.place, 3);
+    assert_int_equal(headers_first(&headers, HEADER_RETRY_AFTER)->number, 2);
+    assert_string_equal(value_of("x-shop-call-limit", 0), "2/40");
+    assert_int_equal(headers.remembered, HEADERS_LINES);
+    headers_clear(&headers);
+    assert_int_equal(headers.remembered, 0);
+}
+
+static void assert_same_fields(const struct headers *a, const struct headers *b)
+{
+    assert_int_equal(a->count, b->count);
+    assert_int_equal(a->used, b->used);
+    assert_int_equal(a->names, b->names);
+    assert_memory_equal(a->text, b->text, a->used);
+    for (unsigned i = 0; i < a->count; i++) {
+        assert_int_equal(a->field[i].id, b->field[i].id);
+        assert_int_equal(a->field[i].next, b->field[i].next);
+        assert_int_equal(a->field[i].number, b->field[i].number);
+    }
+}
+
+/* Names that begin or end alike, or differ in their case, or are too short or long to be remembered. */
+static void test_what_is_remembered_changes_nothing(void **state)
+{
+    (void)state;
+    static const char *const lines[] = {
+        "Age: 1",
+        "Age:x",
+        "ag:e: 1",
+        "Age",
+        "TE: 1",
+        "P3P: 1",
+        ": 1",
+        "\r\n",
+        "Date: x",
+        "Daté: x",
+        "Late: x",
+        "Dates: x",
+        "DATE: x",
+        "Retry: 1",
+        "Retry-After: 1",
+        "Retry-AFTER: 1",
+        "Retry-Afters: 1",
+        "Retry-After-Ms: 1",
+        "Retry-After-Mt: 1",
+        "Retry-Before-Ms: 1",
+        "X-Ms-Retry-After-Ms: 1",
+        "X-RateLimit-Limit: 1",
+        "X-RateLimit-Reset: 1",
+        "X-RateLimit-Reset-After: 1",
+        "X-RateLimit-Remaining: 1",
+        "X-RateLimit-Remainder: 1",
+        "Y-RateLimit-Remaining: 1",
+        "X-RateLimot-Remaining: 1",
+        "Content-Type: text/html",
+        "Content-Length: 1",
+        "Access-Control-Expose-Headers: 1",
+        "Access-Control-Expose-Limits: 1",
+        "Access-Control-Allow-Credentials: 1",
+        "Access-Control-Allow-Credentials-Limit: 1",
+    };
+    static struct headers fresh;
+    unsigned random = 1;
+    for (unsigned block = 0; block < 20000; block++) {
+        headers_begin(&headers);
+        headers_clear(&fresh);
+        for (unsigned i = 0; i < 2 + block % (HEADERS_LINES + 8); i++) {
+            /* Two blocks in a row begin alike. */
+            random = random * 1664525 + 1013904223;
+            unsigned pick = i < 4 ? i + block / 2 : random >> 16;
+            const char *line = lines[pick % (sizeof(lines) / sizeof(lines[0]))];
+            headers_add(&headers, line, strlen(line));
+            headers_add(&fresh, line, strlen(line));
+        }
+        assert_same_fields(&headers, &fresh);
+    }
 }
 
 int main(void)
@@ -350,6 +464,7 @@ int main(void)
         cmocka_unit_test_setup(test_names_of_the_table_are_told_exactly, clear),
         cmocka_unit_test_setup(test_fields_of_a_name_are_found_in_their_order, clear),
         cmocka_unit_test_setup(test_plain_numbers_are_read, clear),
+        cmocka_unit_test_setup(test_other_names_keep_a_number_as_text, clear),
         cmocka_unit_test_setup(test_no_control_character_passes, clear),
         cmocka_unit_test_setup(test_other_names_are_kept_for_what_they_contain, clear),
         cmocka_unit_test_setup(test_only_names_that_may_matter_are_kept, clear),
@@ -360,6 +475,8 @@ int main(void)
         cmocka_unit_test_setup(test_too_many_fields_are_dropped_and_counted, clear),
         cmocka_unit_test_setup(test_too_long_a_field_is_dropped_whole_and_the_next_fits, clear),
         cmocka_unit_test_setup(test_the_text_is_used_to_its_last_byte, clear),
+        cmocka_unit_test_setup(test_names_are_remembered_by_their_place, clear),
+        cmocka_unit_test_setup(test_what_is_remembered_changes_nothing, clear),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -135,6 +135,24 @@ static void test_no_prefix_of_a_date_is_another_date(void **state)
         }
 }
 
+/* An IMF-fixdate is read by its positions.  Whatever stands there instead, it means what it means with a
+ * blank before it, which is read like all the other forms. */
+static void test_the_short_way_is_no_other_way(void **state)
+{
+    (void)state;
+    char text[64] = " Tue, 28 Feb 2012 07:28:00 GMT";
+    for (size_t at = 1; at < strlen(text); at++)
+        for (int c = 1; c < 256; c++) {
+            int64_t short_s = REFUSED, long_s = REFUSED;
+            char before = text[at];
+            text[at] = (char)c;
+            assert_int_equal(http_date_parse(text + 1, NOW_S, &short_s), http_date_parse(text, NOW_S, &long_s));
+            if (short_s != long_s)
+                fail_msg("\"%s\": %lld and %lld", text, (long long)short_s, (long long)long_s);
+            text[at] = before;
+        }
+}
+
 static void test_two_digit_years_move_with_the_clock(void **state)
 {
     (void)state;
@@ -155,6 +173,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_table),
         cmocka_unit_test(test_no_prefix_of_a_date_is_another_date),
+        cmocka_unit_test(test_the_short_way_is_no_other_way),
         cmocka_unit_test(test_two_digit_years_move_with_the_clock),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
