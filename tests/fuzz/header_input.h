@@ -10,6 +10,17 @@
 
 #include <string.h>
 
+static inline void header_input_add(const char *line, const char *end, struct headers *headers)
+{
+    while (line < end) {
+        const char *line_end = memchr(line, '\n', (size_t)(end - line));
+        line_end = line_end ? line_end + 1 : end;
+        headers_add(headers, line, (size_t)(line_end - line));
+        line = line_end;
+    }
+}
+
+/* Twice, since the second response on a handle is read by what the first one was like. */
 static inline bool header_input_read(const uint8_t *data, size_t size, struct headers *headers, int64_t *now_s)
 {
     if (size < sizeof(*now_s))
@@ -18,12 +29,9 @@ static inline bool header_input_read(const uint8_t *data, size_t size, struct he
     const char *line = (const char *)data + sizeof(*now_s);
     const char *end = (const char *)data + size;
     headers_clear(headers);
-    while (line < end) {
-        const char *line_end = memchr(line, '\n', (size_t)(end - line));
-        line_end = line_end ? line_end + 1 : end;
-        headers_add(headers, line, (size_t)(line_end - line));
-        line = line_end;
-    }
+    header_input_add(line, end, headers);
+    headers_begin(headers);
+    header_input_add(line, end, headers);
     return true;
 }
 
