@@ -354,8 +354,8 @@ static struct word word_of(const struct policy *policy, const struct outcome *ou
     struct word word = {.cause = outcome->failure == FAILURE_NONE ? CAUSE_BACKOFF : CAUSE_CONNECTION};
     if (!outcome->headers || outcome->from_proxy || !headers_say_something(outcome->headers))
         return word;
-    struct servers_word said =
-        servers_word_read(outcome->headers, outcome->status, is_refusal, policy->retry_after == RETRY_AFTER_OBEY, now_s);
+    struct servers_word said = servers_word_read(outcome->headers, outcome->status, is_refusal,
+                                                 policy->retry_after == RETRY_AFTER_OBEY, now_s);
     if (said.cause) {
         word.cause = said.cause;
         word.wait_ns = said.wait_ns;

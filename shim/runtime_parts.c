@@ -131,7 +131,7 @@ static struct memory_part *attach(const struct policy_part *policy, char *error,
 
 struct memory_part *memory_part_attach(const struct policy_part *policy)
 {
-    char error[PATH_MAX + 128];
+    char error[PATH_MAX + 128] = "";
     char message[sizeof error + 64];
     struct memory_part *part = attach(policy, error, sizeof error);
     if (error[0]) {
@@ -143,7 +143,7 @@ struct memory_part *memory_part_attach(const struct policy_part *policy)
 
 struct memory_part *memory_part_attach_again(const struct policy_part *policy)
 {
-    char error[PATH_MAX + 128];
+    char error[PATH_MAX + 128] = "";
     struct memory_part *part = attach(policy, error, sizeof error);
     if (!part || !part->mapping.is_private)
         return part;

@@ -17,7 +17,6 @@
 #include <string.h>
 #include <unistd.h>
 
-
 /* Where there are more sections than this, those for quite other hosts are only counted. */
 #define ALL_SHOWN_MAX 16
 #define NEAR_SHOWN_MAX 8
