@@ -28,12 +28,14 @@
 /* `curtsy ps` looks for this in the file. */
 __attribute__((used)) static const char version_mark[] = "curtsy-version=" CURTSY_VERSION;
 
-#define LOOK_SPACING_NS NS_PER_SECOND
+/* Less than nearly any wait, so that who wakes up looks before he touches what may have been cut off. */
+#define LOOK_SPACING_NS (10 * NS_PER_MS)
 
 struct snapshot {
     struct runtime runtime; /* first: holders have a pointer to it */
     struct policy_part *policy;
     struct memory_part *memory;
+    uint64_t table;         /* tells which table of buckets is in the memory: it may come to be another one */
     struct snapshot *older; /* of those that are not the present one any more */
     _Atomic unsigned holders;
 };
@@ -67,6 +69,13 @@ static void free_unheld(void)
     }
 }
 
+/* Every table has a key of its own.  When a file was cut short and grown again it is another table in
+ * the same place, and what was looked up by the old key would not be found by those who come now. */
+static uint64_t table_of(const struct memory_part *memory)
+{
+    return segment_hash(&memory->segment, "", 0);
+}
+
 /* Made of these parts, and the present one from now on. */
 static bool present_new(struct policy_part *policy, struct memory_part *memory, uint64_t generation)
 {
@@ -75,6 +84,7 @@ static bool present_new(struct policy_part *policy, struct memory_part *memory, 
         return false;
     snapshot->policy = policy;
     snapshot->memory = memory;
+    snapshot->table = table_of(memory);
     policy->users++;
     memory->users++;
     struct runtime *runtime = &snapshot->runtime;
@@ -148,15 +158,18 @@ static bool is_another_users(const struct memory_part *memory)
     return memory->is_default && uid != UINT32_MAX && uid != memory->uid;
 }
 
-/* What is mapped stays in use where nothing better can be had: others may still share it.  Who has memory
- * of his own may find that there is shared memory by now. */
+/* Is another segment to be attached?  Nothing of the present one is to be touched before this: it may
+ * have been cut short, and looking makes it whole. */
+static bool is_to_be_left(const struct memory_part *memory)
+{
+    bool is_replaced = !memory->mapping.is_private && mapping_look(&memory->mapping, memory->name) != MAPPING_IN_PLACE;
+    return is_replaced || is_another_users(memory);
+}
+
+/* What is mapped stays in use where nothing better can be had: others may still share it. */
 static struct memory_part *attach_again(struct snapshot *before, const struct policy_part *policy)
 {
-    const struct memory_part *memory = before->memory;
-    struct memory_part *attached = NULL;
-    if (memory->mapping.is_private || mapping_look(&memory->mapping, memory->name) != MAPPING_IN_PLACE ||
-        is_another_users(memory))
-        attached = memory_part_attach_again(policy);
+    struct memory_part *attached = memory_part_attach_again(policy);
     return attached ? attached : before->memory;
 }
 
@@ -170,16 +183,18 @@ static void make_again(bool looks_at_memory)
     before = atomic_load(&present);
     struct policy_part *policy = before->policy;
     struct memory_part *memory = before->memory;
+    bool is_left = looks_at_memory && is_to_be_left(memory);
     uint64_t generation = segment_generation(&memory->segment);
     if (generation != before->runtime.generation) {
         policy = read_again(before);
         segment_note_configuration(&memory->segment, policy->sources.changed);
     }
-    if (looks_at_memory)
+    if (is_left)
         memory = attach_again(before, policy);
     if (memory != before->memory)
         generation = tell_others(policy, memory);
-    if (generation != before->runtime.generation || policy != before->policy || memory != before->memory)
+    bool is_new = generation != before->runtime.generation || policy != before->policy || memory != before->memory;
+    if (is_new || (looks_at_memory && table_of(memory) != before->table))
         if (!present_new(policy, memory, generation)) {
             if (policy != before->policy)
                 policy_part_drop(policy);

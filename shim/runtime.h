@@ -41,8 +41,9 @@ bool runtime_is_off(void);
 /* Is it still the present one, and is nobody asking for a new one?  A few loads. */
 bool runtime_is_current(const struct runtime *runtime);
 
-/* What can be noticed only by system calls, so where one is made anyway; once a second it looks:
- * /etc/curtsy/off, another uid, another file in the segment's place. */
+/* What can be noticed only by system calls, so where one is made anyway, a hundred times a second at
+ * most: /etc/curtsy/off, another uid, another file in the segment's place, one that was cut short
+ * (which it makes whole: call it after a wait and before the segment is touched). */
 void runtime_look(void);
 
 /* What is in force for a request, the machine's administrator and CURTSY_MODE included. */

@@ -160,9 +160,9 @@ class Curtsy:
             return {}
         return {
             "LD_PRELOAD": f"{runtime_of(self.sanitizer)}:{early_allocation()}",
-            "ASAN_OPTIONS": "detect_leaks=0:verify_asan_link_order=0:detect_odr_violation=0",
+            "ASAN_OPTIONS": "detect_leaks=0:verify_asan_link_order=0:detect_odr_violation=0:handle_sigbus=0",
             "UBSAN_OPTIONS": "print_stacktrace=1",
-            "TSAN_OPTIONS": "halt_on_error=1",
+            "TSAN_OPTIONS": "halt_on_error=1:handle_sigbus=0",
         }
 
     # ---- running ----
@@ -216,6 +216,10 @@ class Curtsy:
         result = self.tool("status", "--json")
         assert result.rc == 0, result.errors
         return json.loads(result.stdout)
+
+    def wait_for_waiters(self, count: int) -> None:
+        """Until so many are shown as waiting."""
+        until(lambda: sum(bucket["curtsy_waiting"] for bucket in self.status()["buckets"]) == count)
 
     def victim(self, name: str) -> str:
         """A program of tests/victims."""
@@ -309,6 +313,11 @@ int main(int argc, char **argv)
 """
 
 
+def compile_library(source: str, output: pathlib.Path) -> pathlib.Path:
+    """A library to be preloaded."""
+    return compile_c(source, output, "-shared", "-fPIC", "-D_GNU_SOURCE", "-ldl")
+
+
 def has_program(name: str) -> bool:
     return shutil.which(name) is not None
 
@@ -338,6 +347,23 @@ def until(condition: Callable):
         assert time.monotonic() < end, "it never came to be so"
         time.sleep(0.01)
     return result
+
+
+TEXT = b"The quick brown fox jumps over the lazy dog.\n" * 20
+
+
+def serve(up) -> None:
+    """What tests ask for that look at something else."""
+    up.on("/text", Answer(200, [("X-A", "1")], TEXT))
+    up.on("/missing", Answer(404, body=b"the reason\n"))
+    up.on("/echo", lambda request: Answer(200, body=request.body))
+    up.on("/busy", Answer(503, body=b"not now\n"), Answer(200, body=b"now\n"))
+
+
+def transfers(up) -> list[str]:
+    """A GET, one of what is missing, and a POST, by curl, which tells how they went."""
+    shown = ["-sS", "-i", "-w", "%{http_code} %{exitcode} %{num_connects}\n"]
+    return ["curl", *shown, up.url("/text"), up.url("/missing"), "--next", *shown, "-d", "data", up.url("/echo")]
 
 
 def told(seconds, status: int = 429, body: bytes = b"slow down\n") -> Answer:

@@ -17,7 +17,7 @@ import urllib.parse
 
 import pytest
 
-from harness import compile_c, told, until
+from harness import compile_c, until
 from upstream import Answer
 
 LETTERS = string.ascii_letters + string.digits
@@ -99,7 +99,8 @@ def words(*more):
         "X-Anything": SECRETS["header"],
     }
     shown = [word for name, value in fields.items() for word in ("-H", f"{name}: {value}")]
-    return ["curl", "-sS", "-o", "/dev/null", "-e", f"http://a/{quoted('referer')}", "-A", SECRETS["agent"], *shown, *more]
+    said_of_itself = ["-e", f"http://a/{quoted('referer')}", "-A", SECRETS["agent"]]
+    return ["curl", "-sS", "-o", "/dev/null", *said_of_itself, *shown, *more]
 
 
 AUTHORIZATIONS = {
@@ -134,8 +135,10 @@ def serve(up):
     up.on("/moved*", Answer(302, moved, refusal))
     up.on("/denied*", Answer(401, SAID, refusal))
     up.on("/reset*", Answer(drop="body", reset=True))
-    up.on("/strange*", Answer(429, [("Retry-After", SECRETS["response header"]), ("X-RateLimit-Reset", SECRETS["header"])]))
-    up.on("/paced*", Answer(200, [("X-RateLimit-Limit", "10"), ("X-RateLimit-Remaining", "0"), ("X-RateLimit-Reset", "1")], body))
+    strange = [("Retry-After", SECRETS["response header"]), ("X-RateLimit-Reset", SECRETS["header"])]
+    nothing_left = [("X-RateLimit-Limit", "10"), ("X-RateLimit-Remaining", "0"), ("X-RateLimit-Reset", "1")]
+    up.on("/strange*", Answer(429, strange))
+    up.on("/paced*", Answer(200, nothing_left, body))
 
 
 CONFIG = """
