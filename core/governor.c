@@ -183,13 +183,21 @@ static struct governor_step wait_until(struct governor_request *request, int64_t
 {
     if (!request->wait_began_ns)
         request->wait_began_ns = now_ns;
+    request->expected_ns = until_ns;
     request->wait_cause = cause_of_wait(request, now_ns);
     return step(GOVERNOR_WAIT, request->wait_cause, until_ns);
 }
 
+/* Time in which the program was stopped, or the machine asleep, is not time that it waited. */
+static void note_lateness(struct governor_request *request, int64_t now_ns)
+{
+    if (request->wait_began_ns && now_ns > request->expected_ns)
+        request->late_ns = add_saturating(request->late_ns, now_ns - request->expected_ns);
+}
+
 static int64_t longest_wait_ns(const struct governor_request *request)
 {
-    return add_saturating(request->begun_ns, request->max_wait_ns);
+    return add_saturating(add_saturating(request->begun_ns, request->max_wait_ns), request->late_ns);
 }
 
 /* Without an attempt there is no response to hand over, only an error that cost nothing: a loop
@@ -293,6 +301,7 @@ struct governor_step governor_admit(struct governor_request *request, int64_t no
 {
     if (request->wait_began_ns)
         places_ask(&request->places, &request->governor->world, now_ns);
+    note_lateness(request, now_ns);
     request->mode = governor_mode(request, now_ns);
     if (request->mode == MODE_ENFORCE && places_are_open(&request->places, now_ns))
         return wait_within_bounds(request, request->not_before_ns, now_ns);

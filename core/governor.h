@@ -76,6 +76,8 @@ struct governor_request {
     enum cause wait_cause; /* of the wait under way */
     int64_t wait_began_ns; /* 0: not waiting */
     int64_t waited_ns;     /* in all */
+    int64_t expected_ns;   /* by when it was expected back while it waits */
+    int64_t late_ns;       /* how much later it has come, in all: the program or the machine stood still */
     bool others_hold;      /* its buckets have other limits in force than its policy asks for */
     bool was_refused;      /* the last outcome was a refusal: 429 and its kin, whoever gets it */
     int64_t stopped_ns;    /* how long the last outcome has stopped a bucket that was free; 0: it has not */

@@ -164,8 +164,13 @@ static void take_piece(struct gate *gate, enum piece_kind kind, char *data, size
         return;
     if (gate->mode != GATE_LIVE && kept_add(&gate->kept, kind, data, length, GATE_KEEP_MAX))
         return;
-    if (gate->mode != GATE_LIVE)
+    if (gate->mode != GATE_LIVE) {
         give_up_keeping(gate);
+        if (gate_flush(gate) == GATE_FLUSH_DONE && deliver(gate, kind, data, length))
+            return;
+        if (gate->program_stopped)
+            return;
+    }
     if (!kept_add(&gate->kept, kind, data, length, SIZE_MAX)) {
         gate->program_stopped = true; /* out of memory: a clear error, and nothing out of order */
         gate->stop_value = 0;

@@ -158,12 +158,12 @@ static bool is_another_users(const struct memory_part *memory)
     return memory->is_default && uid != UINT32_MAX && uid != memory->uid;
 }
 
-/* Is another segment to be attached?  Nothing of the present one is to be touched before this: it may
- * have been cut short, and looking makes it whole. */
+/* Is another segment to be attached, or looked for by who has memory of his own?  Nothing of the present one is to be
+ * touched before this: it may have been cut short, and looking makes it whole. */
 static bool is_to_be_left(const struct memory_part *memory)
 {
-    bool is_replaced = !memory->mapping.is_private && mapping_look(&memory->mapping, memory->name) != MAPPING_IN_PLACE;
-    return is_replaced || is_another_users(memory);
+    return memory->mapping.is_private || mapping_look(&memory->mapping, memory->name) != MAPPING_IN_PLACE ||
+           is_another_users(memory);
 }
 
 /* What is mapped stays in use where nothing better can be had: others may still share it. */

@@ -182,13 +182,16 @@ def a_time_namespace(curtsy, folder):
     prefix = ["unshare", "--time", "--fork", "--boottime", "1000000", "--"]
     if subprocess.run([*prefix, "true"], capture_output=True).returncode:
         pytest.skip("no time namespaces")
-    return World(None, tuple(prefix))
+    # Each run is in another one: so each has another segment.
+    own = ("sh", "-c", 'CURTSY_SEGMENT=$CURTSY_SEGMENT.$$ exec "$@"', "sh")
+    return World(None, (*prefix, *own))
 
 
 @world()
 def a_segment_of_another_time_namespace(curtsy, folder):
     assert curtsy.run(["curl", "-s", "http://127.0.0.1:1/"]).rc == 7
     made = a_time_namespace(curtsy, folder)
+    made.prefix = made.prefix[: made.prefix.index("sh")]
     made.says = "under another clock"
     return made
 
