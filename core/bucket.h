@@ -20,7 +20,7 @@
  * its owner word, fills it, and publishes {generation, index} in one word by compare-and-swap; the
  * loser of a race has written only into a record of its own.  Readers copy what they need and
  * check that the word has not changed.  A record is taken back only when its owner is provably
- * dead and it is not the published one.  (The whole argument is in bucket.c.)
+ * dead and it is not the published one.  (The whole argument is in bucket_publishing.c.)
  *
  * Rules that were learned by simulation, and that the code keeps:
  *   - a block needs `now >= start`, not only v >= slot: idle burst credit is due already;

@@ -108,7 +108,7 @@ static const char *why_never_retried(const struct policy *policy, const struct r
     if (outcome->failure == FAILURE_NONE)
         return classify_status_may_be_retried(outcome->status) && status_set_has(&policy->retry_status, outcome->status)
                    ? NULL
-                   : "not a status that is retried";
+                   : CLASSIFY_WHY_ORDINARY;
     const struct failure_rule *rule = rule_of(outcome->failure);
     if (!rule->kind)
         return rule->why;

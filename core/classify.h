@@ -69,6 +69,15 @@ struct classification {
     const char *why;       /* a few words for logs, when not VERDICT_RETRYABLE */
 };
 
+/* An answer of the server's own with a status that is neither tried again nor a refusal: nearly all are.
+ * What classify makes of it is known without asking: VERDICT_DELIVER, for this reason. */
+static inline bool classify_is_ordinary(const struct policy *policy, const struct outcome *outcome)
+{
+    return outcome->failure == FAILURE_NONE && !outcome->from_proxy && outcome->status != 429 &&
+           !status_set_has(&policy->retry_status, outcome->status);
+}
+#define CLASSIFY_WHY_ORDINARY "not a status that is retried"
+
 /* attempts: how many were made, this one included.  From the second on, a write that ran into a 504
  * or a transfer timeout must not be repeated. */
 struct classification classify(const struct policy *policy, const struct request_traits *request,

@@ -10,12 +10,17 @@
 #include "core/segment.h"
 #include "core/servers_word.h"
 
+#include <string.h>
+
 /* A program that asks again at once after a refusal is slowed, by up to this. */
 #define REFUSAL_SPACING_NS NS_PER_SECOND
 
 /* Of the caller's own timeout, the part that an attempt needs at least: starting one with less
  * would make ambiguous writes that the bare library would not have made. */
 #define ROOM_PART 5
+
+/* What only those need who have to wait, or whose response is not an ordinary one. */
+#define OFF_THE_SHORT_WAY __attribute__((noinline))
 
 static int64_t add_saturating(int64_t a, int64_t b)
 {
@@ -35,34 +40,32 @@ static struct bucket *spoken_bucket(const struct governor_request *request)
 }
 
 /* A request is counted in each bucket that it draws on. */
-static struct metrics *counters(const struct governor_request *request, unsigned i)
-{
-    return i < request->places.count ? bucket_metrics(request->places.bucket[i]) : NULL;
-}
-#define FOR_EACH_COUNTERS(metrics, request)                                                                            \
-    for (unsigned bucket_number = 0; (metrics = counters(request, bucket_number)); bucket_number++)
+#define FOR_EACH_BUCKET(bucket, request)                                                                               \
+    for (unsigned bucket_number = 0;                                                                                   \
+         bucket_number < (request)->places.count && ((bucket) = (request)->places.bucket[bucket_number], true);        \
+         bucket_number++)
 
 static void count_giveup(const struct governor_request *request, enum cause cause)
 {
-    struct metrics *metrics;
-    FOR_EACH_COUNTERS(metrics, request)
-    metrics_giveup(metrics, cause);
+    struct bucket *bucket;
+    FOR_EACH_BUCKET(bucket, request)
+    metrics_giveup(bucket_counters(bucket), cause);
 }
 
-static void take_buckets(struct governor_request *request, const struct resolved_policy *resolved,
-                         struct bucket *const *buckets)
+static inline void take_buckets(struct governor_request *request, const struct resolved_policy *resolved,
+                                struct bucket *const *buckets)
 {
-    request->max_wait_ns = 0;
-    request->places.count = 0;
+    int64_t longest_ns = 0;
+    places_clear(&request->places);
     for (unsigned i = 0; i < resolved->bucket_count; i++) {
         const struct limits *limits = &resolved->buckets[i].limits;
         int64_t max_wait_ns = limits_max_wait_ns(&resolved->values, limits);
-        if (max_wait_ns > request->max_wait_ns)
-            request->max_wait_ns = max_wait_ns;
-        if (!buckets[i])
-            continue;
-        places_add(&request->places, buckets[i], limits);
+        if (max_wait_ns > longest_ns)
+            longest_ns = max_wait_ns;
+        if (buckets[i])
+            places_add(&request->places, buckets[i], limits);
     }
+    request->max_wait_ns = longest_ns;
 }
 
 static enum mode least(enum mode a, enum mode b)
@@ -70,12 +73,16 @@ static enum mode least(enum mode a, enum mode b)
     return a < b ? a : b;
 }
 
-enum mode governor_mode(const struct governor_request *request, int64_t now_ns)
+static inline bool operator_is_silent(const struct governor_request *request)
 {
     const struct segment *segment = request->governor->segment;
-    enum mode mode = least(request->policy->mode, request->ceiling);
-    if (mode == MODE_OFF)
-        return mode;
+    return (!segment || segment_has_no_mode(segment)) &&
+           (request->places.count == 0 || bucket_has_no_mode(request->places.bucket[0]));
+}
+
+static enum mode mode_under_operator(const struct governor_request *request, enum mode mode, int64_t now_ns)
+{
+    const struct segment *segment = request->governor->segment;
     enum operator_mode everywhere = segment ? segment_mode(segment, now_ns, NULL) : OPERATOR_AUTO;
     enum operator_mode there = request->places.count ? bucket_mode(request->places.bucket[0], now_ns) : OPERATOR_AUTO;
     if (everywhere != OPERATOR_AUTO)
@@ -85,37 +92,55 @@ enum mode governor_mode(const struct governor_request *request, int64_t now_ns)
     return mode;
 }
 
+static enum mode configured_mode(const struct governor_request *request)
+{
+    return least(request->policy->mode, request->ceiling);
+}
+
+enum mode governor_mode(const struct governor_request *request, int64_t now_ns)
+{
+    enum mode mode = configured_mode(request);
+    return mode == MODE_OFF || operator_is_silent(request) ? mode : mode_under_operator(request, mode, now_ns);
+}
+
+/* The caller's own bound. */
+static void keep_within(struct governor_request *request, int64_t timeout_ns, int64_t now_ns)
+{
+    request->deadline_ns = add_saturating(now_ns, timeout_ns);
+    request->room_ns = timeout_ns / ROOM_PART;
+    struct bucket *bucket;
+    FOR_EACH_BUCKET(bucket, request)
+    {
+        int64_t usual_ns = bucket_usual_latency_ns(bucket);
+        int64_t twice_usual_ns = add_saturating(usual_ns, usual_ns);
+        /* A slow server must not make every timeout unmeetable: room is never more than half. */
+        if (twice_usual_ns > request->room_ns)
+            request->room_ns = twice_usual_ns < timeout_ns / 2 ? twice_usual_ns : timeout_ns / 2;
+    }
+}
+
 void governor_begin(struct governor_request *request, const struct governor *governor,
                     const struct resolved_policy *resolved, struct bucket *const *buckets,
                     const struct request_traits *traits, int64_t timeout_ns, int64_t now_ns)
 {
-    *request = (struct governor_request){
-        .governor = governor,
-        .policy = &resolved->values,
-        .traits = *traits,
-        .ceiling = MODE_ENFORCE,
-        .mode = MODE_ENFORCE,
-        .begun_ns = now_ns,
-        .deadline_ns = TIME_NEVER,
-        .not_before_ns = now_ns,
-    };
+    /* To clear the places, whose slots nobody looks at, would cost more than all the rest. */
+    memset(request, 0, offsetof(struct governor_request, places));
+    request->governor = governor;
+    request->policy = &resolved->values;
+    request->traits = *traits;
+    request->ceiling = request->mode = MODE_ENFORCE;
+    request->begun_ns = request->not_before_ns = now_ns;
+    request->deadline_ns = TIME_NEVER;
     take_buckets(request, resolved, buckets);
     request->others_hold = !places_ask(&request->places, &governor->world, now_ns);
-    if (timeout_ns > 0) {
-        request->deadline_ns = add_saturating(now_ns, timeout_ns);
-        request->room_ns = timeout_ns / ROOM_PART;
+    if (timeout_ns > 0)
+        keep_within(request, timeout_ns, now_ns);
+    struct bucket *bucket;
+    FOR_EACH_BUCKET(bucket, request)
+    {
+        bucket_retry_deposit(bucket, now_ns, request->policy->retry_budget);
+        metrics_request(bucket_counters(bucket));
     }
-    for (unsigned i = 0; i < request->places.count; i++) {
-        int64_t twice_usual_ns = add_saturating(bucket_usual_latency_ns(request->places.bucket[i]),
-                                                bucket_usual_latency_ns(request->places.bucket[i]));
-        /* A slow server must not make every timeout unmeetable: room is never more than half. */
-        if (timeout_ns > 0 && twice_usual_ns > request->room_ns)
-            request->room_ns = twice_usual_ns < timeout_ns / 2 ? twice_usual_ns : timeout_ns / 2;
-        bucket_retry_deposit(request->places.bucket[i], now_ns, request->policy->retry_budget);
-    }
-    struct metrics *metrics;
-    FOR_EACH_COUNTERS(metrics, request)
-    metrics_request(metrics);
 }
 
 static bool has_the_same_buckets(const struct places *a, const struct places *b)
@@ -136,8 +161,7 @@ void governor_rebase(struct governor_request *request, const struct governor *go
     request->policy = &resolved->values;
     take_buckets(request, resolved, buckets);
     if (has_the_same_buckets(&before, &request->places))
-        for (unsigned i = 0; i < before.count; i++)
-            request->places.slot[i] = before.slot[i];
+        places_take_over(&request->places, &before);
     else
         places_give_back(&before);
     places_ask(&request->places, &governor->world, now_ns);
@@ -168,9 +192,9 @@ static void end_wait(struct governor_request *request, int64_t now_ns)
     if (waited_ns < 0)
         return;
     request->waited_ns = add_saturating(request->waited_ns, waited_ns);
-    struct metrics *metrics;
-    FOR_EACH_COUNTERS(metrics, request)
-    metrics_wait(metrics, request->wait_cause, waited_ns);
+    struct bucket *bucket;
+    FOR_EACH_BUCKET(bucket, request)
+    metrics_wait(bucket_counters(bucket), request->wait_cause, waited_ns);
 }
 
 static struct governor_step send_now(struct governor_request *request, int64_t now_ns)
@@ -229,13 +253,18 @@ static struct governor_step refuse(struct governor_request *request, enum cause 
     return step(GOVERNOR_REFUSE, cause, until_ns);
 }
 
+/* Nothing to wait for, now or before: what the bare library would do with little time left is the
+ * program's own affair. */
+static bool is_not_held_up(const struct governor_request *request, int64_t until_ns, int64_t now_ns)
+{
+    return until_ns <= now_ns && request->attempts == 0 && !request->wait_began_ns;
+}
+
 /* The bound that a wait until until_ns would break, or CAUSE_NONE.  max_wait is for hard waits: a
  * block by a refusal, or a configured limit. */
 static enum cause broken_bound(const struct governor_request *request, int64_t until_ns, int64_t now_ns)
 {
-    /* Nothing to wait for, now or before: what the bare library would do with little time left is
-     * the program's own affair. */
-    if (until_ns <= now_ns && request->attempts == 0 && !request->wait_began_ns)
+    if (is_not_held_up(request, until_ns, now_ns))
         return CAUSE_NONE;
     if (request->attempts > 0 && until_ns > add_saturating(request->first_sent_ns, request->policy->total_budget))
         return CAUSE_TOTAL_BUDGET;
@@ -267,9 +296,9 @@ static struct governor_step wait_within_bounds(struct governor_request *request,
 
 static void count_observed_wait(const struct governor_request *request)
 {
-    struct metrics *metrics;
-    FOR_EACH_COUNTERS(metrics, request)
-    atomic_fetch_add_explicit(&metrics->observed_waits, 1, memory_order_relaxed);
+    struct bucket *bucket;
+    FOR_EACH_BUCKET(bucket, request)
+    atomic_fetch_add_explicit(&bucket_counters(bucket)->observed_waits, 1, memory_order_relaxed);
 }
 
 static bool would_break_a_bound(const struct governor_request *request, int64_t until_ns, int64_t now_ns)
@@ -297,7 +326,8 @@ static struct governor_step admit_freely(struct governor_request *request, int64
     return send;
 }
 
-struct governor_step governor_admit(struct governor_request *request, int64_t now_ns)
+/* The whole of it; governor_admit is the glance before. */
+static OFF_THE_SHORT_WAY struct governor_step admit_closely(struct governor_request *request, int64_t now_ns)
 {
     if (request->wait_began_ns)
         places_ask(&request->places, &request->governor->world, now_ns);
@@ -320,6 +350,17 @@ struct governor_step governor_admit(struct governor_request *request, int64_t no
     return wait_within_bounds(request, until_ns, now_ns);
 }
 
+/* A first attempt where nobody has ever limited anything and no operator says anything: a look more
+ * closely would come to the same. */
+struct governor_step governor_admit(struct governor_request *request, int64_t now_ns)
+{
+    if (!is_not_held_up(request, request->not_before_ns, now_ns) || !operator_is_silent(request) ||
+        configured_mode(request) != MODE_ENFORCE || !places_are_untouched(&request->places))
+        return admit_closely(request, now_ns);
+    request->mode = MODE_ENFORCE;
+    return step(GOVERNOR_SEND, CAUSE_NONE, now_ns);
+}
+
 void governor_charge(struct governor_request *request, uint64_t requests, int64_t now_ns)
 {
     for (unsigned i = 0; i < request->places.count; i++)
@@ -328,14 +369,15 @@ void governor_charge(struct governor_request *request, uint64_t requests, int64_
 
 void governor_sent(struct governor_request *request, int64_t now_ns)
 {
-    places_use(&request->places, now_ns);
+    if (!places_are_untouched(&request->places))
+        places_use(&request->places, now_ns);
     request->next_cause = CAUSE_NONE;
     request->last_sent_ns = now_ns;
     if (request->attempts++ == 0)
         request->first_sent_ns = now_ns;
-    struct metrics *metrics;
-    FOR_EACH_COUNTERS(metrics, request)
-    metrics_attempt(metrics);
+    struct bucket *bucket;
+    FOR_EACH_BUCKET(bucket, request)
+    metrics_attempt(bucket_counters(bucket));
 }
 
 /* -------------------------------------------------------------------- outcome ---- */
@@ -401,13 +443,13 @@ static bool words_are_used_up(const struct governor_request *request)
 
 static void count_retry(struct governor_request *request, const struct word *word)
 {
-    struct metrics *metrics;
+    struct bucket *bucket;
     if (word->wait_ns)
         request->words_obeyed++;
     else
         request->backoffs++;
-    FOR_EACH_COUNTERS(metrics, request)
-    metrics_retry(metrics, word->cause);
+    FOR_EACH_BUCKET(bucket, request)
+    metrics_retry(bucket_counters(bucket), word->cause);
 }
 
 static struct governor_step decline(struct governor_request *request, enum cause cause, const char *why)
@@ -456,9 +498,9 @@ static struct governor_step retry(struct governor_request *request, const struct
 
 static void count_observed_retry(const struct governor_request *request)
 {
-    struct metrics *metrics;
-    FOR_EACH_COUNTERS(metrics, request)
-    atomic_fetch_add_explicit(&metrics->observed_retries, 1, memory_order_relaxed);
+    struct bucket *bucket;
+    FOR_EACH_BUCKET(bucket, request)
+    atomic_fetch_add_explicit(&bucket_counters(bucket)->observed_retries, 1, memory_order_relaxed);
 }
 
 /* The outcome is the program's, and what would have been done about it is told. */
@@ -478,37 +520,50 @@ static struct governor_step observe_retry(struct governor_request *request, cons
 /* By who answered: another host's refusal is counted there, if it is governed at all. */
 static void count_refusal(const struct governor_request *request, const struct outcome *outcome, struct bucket *speaker)
 {
-    struct metrics *metrics;
+    struct bucket *bucket;
     if (outcome->from_elsewhere) {
         if (speaker)
             metrics_refusal(bucket_metrics(speaker), outcome->status);
         return;
     }
-    FOR_EACH_COUNTERS(metrics, request)
-    metrics_refusal(metrics, outcome->status);
+    FOR_EACH_BUCKET(bucket, request)
+    metrics_refusal(bucket_counters(bucket), outcome->status);
 }
 
-struct governor_step governor_outcome(struct governor_request *request, const struct outcome *outcome,
-                                      struct bucket *speaker, int64_t now_ns, int64_t now_s)
+/* What is noted of each outcome, whatever is done about it. */
+static void note_answer(struct governor_request *request, const struct outcome *outcome, bool is_refusal,
+                        int64_t now_ns)
 {
-    const struct policy *policy = request->policy;
-    struct classification class = classify(policy, &request->traits, outcome, request->attempts);
-    struct word word = word_of(policy, outcome, class.is_refusal, now_s);
-
     request->stopped_ns = 0;
-    request->was_refused = class.is_refusal;
-
-    if (class.is_refusal)
-        count_refusal(request, outcome, speaker);
-    if (!outcome->from_elsewhere)
-        speaker = spoken_bucket(request);
+    request->was_refused = is_refusal;
     if (outcome->status && request->places.count && now_ns >= request->last_sent_ns)
         bucket_note_latency(request->places.bucket[0], now_ns - request->last_sent_ns);
-    if (word.wait_ns) {
-        word.spread_ns = backoff_spread_ns(policy, word.wait_ns, request->governor->random);
-        if (speaker)
-            tell_everyone(request, speaker, &word, class.is_refusal ? BLOCK_HARD : BLOCK_SOFT, now_ns);
-    }
+}
+
+/* What the server says about when to come back, which everybody is told. */
+static OFF_THE_SHORT_WAY struct word hear(struct governor_request *request, const struct outcome *outcome,
+                                          struct bucket *speaker, bool is_refusal, int64_t now_ns, int64_t now_s)
+{
+    struct word word = word_of(request->policy, outcome, is_refusal, now_s);
+    if (!word.wait_ns)
+        return word;
+    word.spread_ns = backoff_spread_ns(request->policy, word.wait_ns, request->governor->random);
+    if (!outcome->from_elsewhere)
+        speaker = spoken_bucket(request);
+    if (speaker)
+        tell_everyone(request, speaker, &word, is_refusal ? BLOCK_HARD : BLOCK_SOFT, now_ns);
+    return word;
+}
+
+/* To a refusal, a failure, or anything else that may be tried again. */
+static OFF_THE_SHORT_WAY struct governor_step react(struct governor_request *request, const struct outcome *outcome,
+                                                    struct bucket *speaker, int64_t now_ns, int64_t now_s)
+{
+    struct classification class = classify(request->policy, &request->traits, outcome, request->attempts);
+    if (class.is_refusal)
+        count_refusal(request, outcome, speaker);
+    note_answer(request, outcome, class.is_refusal, now_ns);
+    struct word word = hear(request, outcome, speaker, class.is_refusal, now_ns, now_s);
 
     if (class.verdict == VERDICT_DELIVER)
         return deliver(request, CAUSE_NONE, class.why);
@@ -520,6 +575,17 @@ struct governor_step governor_outcome(struct governor_request *request, const st
     if (mode == MODE_OFF)
         return deliver(request, CAUSE_NONE, "switched off");
     return observe_retry(request, &class, &word, now_ns);
+}
+
+struct governor_step governor_outcome(struct governor_request *request, const struct outcome *outcome,
+                                      struct bucket *speaker, int64_t now_ns, int64_t now_s)
+{
+    if (!classify_is_ordinary(request->policy, outcome))
+        return react(request, outcome, speaker, now_ns, now_s);
+    note_answer(request, outcome, false, now_ns);
+    if (outcome->headers && headers_say_something(outcome->headers))
+        hear(request, outcome, speaker, false, now_ns, now_s);
+    return deliver(request, CAUSE_NONE, CLASSIFY_WHY_ORDINARY);
 }
 
 void governor_end(struct governor_request *request, int64_t now_ns)

@@ -55,7 +55,6 @@ struct governor_step {
 struct governor_request {
     const struct governor *governor;
     const struct policy *policy;  /* outlives the request, or is changed by governor_rebase */
-    struct places places;         /* in the queues of its buckets: the host's first */
     struct request_traits traits; /* its method's text outlives the request */
     int64_t max_wait_ns;
     enum mode ceiling; /* the most that is allowed from outside the configuration */
@@ -82,6 +81,9 @@ struct governor_request {
     bool was_refused;      /* the last outcome was a refusal: 429 and its kin, whoever gets it */
     int64_t stopped_ns;    /* how long the last outcome has stopped a bucket that was free; 0: it has not */
     const char *why;       /* a few words about the last decision, for logs */
+
+    struct places places; /* in the queues of its buckets: the host's first.  The last member, since it is
+                           * the one that a request does not begin with all zeros */
 };
 
 /* Everything a request starts with.  buckets: what resolved->buckets name, in the same order (a

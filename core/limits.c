@@ -13,7 +13,7 @@ typedef unsigned __int128 wide;
 #define MAX_WAIT_AUTO_NS (90 * NS_PER_SECOND)
 
 /* 2^40 ns in units of 1/65536 token: what one token per nanosecond is as a rate. */
-static const wide rate_one = (wide)TOKEN_ONE << RATE_SHIFT;
+#define RATE_ONE (TOKEN_ONE << RATE_SHIFT)
 
 static uint64_t saturate(wide value)
 {
@@ -23,7 +23,7 @@ static uint64_t saturate(wide value)
 /* `part` of `count` requests in each window, rounded down. */
 static uint64_t rate_of(struct rate rate, uint32_t part_ppm)
 {
-    return saturate((wide)rate.count * part_ppm * rate_one / ((wide)rate.window_ns * PPM_ONE));
+    return saturate((wide)rate.count * part_ppm * RATE_ONE / ((wide)rate.window_ns * PPM_ONE));
 }
 
 /* What a window may hold beside the burst, in Q16 tokens times 2^40; 0 if the burst alone is too much. */
@@ -124,13 +124,11 @@ uint64_t limit_most_in_window(const struct limit *limit, int64_t length_ns)
 int64_t limit_spacing_ns(const struct limit *limit)
 {
     uint64_t rate = limit->rate > 0 ? limit->rate : 1;
-    return (int64_t)((rate_one + rate - 1) / rate);
+    return (int64_t)(RATE_ONE / rate + (RATE_ONE % rate != 0));
 }
 
-int64_t limits_max_wait_ns(const struct policy *policy, const struct limits *limits)
+int64_t limits_max_wait_auto_ns(const struct limits *limits)
 {
-    if (policy->max_wait >= 0)
-        return policy->max_wait;
     int64_t longest = MAX_WAIT_AUTO_NS;
     for (unsigned i = 0; i < limits->count && i < RATES_MAX; i++) {
         int64_t three = 3 * limit_spacing_ns(&limits->item[i]);
@@ -142,5 +140,5 @@ int64_t limits_max_wait_ns(const struct policy *policy, const struct limits *lim
 
 double limit_rate_per_second(const struct limit *limit)
 {
-    return (double)limit->rate * (double)NS_PER_SECOND / (double)rate_one;
+    return (double)limit->rate * (double)NS_PER_SECOND / (double)RATE_ONE;
 }

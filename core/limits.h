@@ -54,7 +54,11 @@ uint64_t limit_most_in_window(const struct limit *limit, int64_t length_ns);
 int64_t limit_spacing_ns(const struct limit *limit);
 
 /* max_wait, with auto worked out: 90 s, or three spacings of the slowest limit if longer. */
-int64_t limits_max_wait_ns(const struct policy *policy, const struct limits *limits);
+int64_t limits_max_wait_auto_ns(const struct limits *limits);
+static inline int64_t limits_max_wait_ns(const struct policy *policy, const struct limits *limits)
+{
+    return policy->max_wait >= 0 ? policy->max_wait : limits_max_wait_auto_ns(limits);
+}
 
 /* Requests per second, for display only. */
 double limit_rate_per_second(const struct limit *limit);

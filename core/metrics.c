@@ -52,16 +52,6 @@ const char *cause_name(enum cause cause)
     return cause_names[in_range(cause)];
 }
 
-void metrics_request(struct metrics *metrics)
-{
-    add(&metrics->requests, 1);
-}
-
-void metrics_attempt(struct metrics *metrics)
-{
-    add(&metrics->attempts, 1);
-}
-
 void metrics_retry(struct metrics *metrics, enum cause cause)
 {
     add(&metrics->retries[in_range(cause)], 1);

@@ -57,8 +57,16 @@ struct metrics {
     _Atomic uint64_t observed_retries;
 };
 
-void metrics_request(struct metrics *metrics);
-void metrics_attempt(struct metrics *metrics);
+static inline void metrics_request(struct metrics *metrics)
+{
+    atomic_fetch_add_explicit(&metrics->requests, 1, memory_order_relaxed);
+}
+
+static inline void metrics_attempt(struct metrics *metrics)
+{
+    atomic_fetch_add_explicit(&metrics->attempts, 1, memory_order_relaxed);
+}
+
 void metrics_retry(struct metrics *metrics, enum cause cause);
 void metrics_refusal(struct metrics *metrics, int status);
 void metrics_giveup(struct metrics *metrics, enum cause cause);

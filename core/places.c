@@ -13,25 +13,11 @@ static int64_t later(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-void places_add(struct places *places, struct bucket *bucket, const struct limits *limits)
+void places_take_over(struct places *places, const struct places *from)
 {
-    int64_t jitter_ns = TIME_NEVER;
-    for (unsigned i = 0; i < limits->count; i++)
-        if (limits->item[i].jitter_ns < jitter_ns)
-            jitter_ns = limits->item[i].jitter_ns;
-    places->bucket[places->count] = bucket;
-    places->limits[places->count] = limits;
-    places->jitter_ns[places->count] = jitter_ns;
-    places->slot[places->count].booked = false;
-    places->count++;
-}
-
-bool places_ask(const struct places *places, const struct bucket_world *world, int64_t now_ns)
-{
-    bool as_asked = true;
     for (unsigned i = 0; i < places->count; i++)
-        as_asked = bucket_ask_limits(places->bucket[i], world, now_ns, places->limits[i]) && as_asked;
-    return as_asked;
+        places->slot[i] = from->slot[i];
+    places->holds_some = from->holds_some;
 }
 
 bool places_are_open(const struct places *places, int64_t now_ns)
@@ -44,8 +30,10 @@ bool places_are_open(const struct places *places, int64_t now_ns)
 
 bool places_take_due(struct places *places, int64_t now_ns)
 {
-    return places->count == 1 && !places->slot[0].booked &&
-           bucket_take_due(places->bucket[0], now_ns, &places->slot[0]);
+    if (places->count != 1 || places->slot[0].booked || !bucket_take_due(places->bucket[0], now_ns, &places->slot[0]))
+        return false;
+    places->holds_some = true;
+    return true;
 }
 
 /* When bucket i would let the request go; a place that is held and stale counts for nothing. */
@@ -88,9 +76,13 @@ static int64_t refresh(struct places *places, unsigned i, int64_t now_ns)
     return bucket_peek(places->bucket[i], now_ns, NULL);
 }
 
-static bool is_fresh_at(const struct places *places, unsigned i, int64_t due_ns, int64_t then_ns)
+/* The least jitter of its limits is how long a place stays fresh: for ever where there are none. */
+static bool is_fresh_at(const struct limits *limits, int64_t due_ns, int64_t then_ns)
 {
-    return places->jitter_ns[i] == TIME_NEVER || then_ns - due_ns <= places->jitter_ns[i];
+    for (unsigned i = 0; i < limits->count; i++)
+        if (then_ns - due_ns > limits->item[i].jitter_ns)
+            return false;
+    return true;
 }
 
 /* Holds a place in bucket i, due at due_ns, if it would be fresh when the request goes.  True if one
@@ -98,9 +90,10 @@ static bool is_fresh_at(const struct places *places, unsigned i, int64_t due_ns,
 static bool hold_if_fresh(struct places *places, unsigned i, int64_t due_ns, int64_t goes_ns, int64_t now_ns)
 {
     struct bucket_slot *slot = &places->slot[i];
-    bool is_fresh = is_fresh_at(places, i, due_ns, goes_ns);
+    bool is_fresh = is_fresh_at(places->limits[i], due_ns, goes_ns);
     if (is_fresh && !slot->booked) {
         bucket_book(places->bucket[i], now_ns, slot);
+        places->holds_some = true;
         return true;
     }
     if (!is_fresh && slot->booked)
@@ -135,11 +128,13 @@ void places_use(struct places *places, int64_t now_ns)
             bucket_charge(places->bucket[i], now_ns, 1);
         places->slot[i].booked = false;
     }
+    places->holds_some = false;
 }
 
-void places_give_back(struct places *places)
+void places_cancel(struct places *places)
 {
     for (unsigned i = 0; i < places->count; i++)
         if (places->slot[i].booked)
             bucket_cancel(places->bucket[i], &places->slot[i]);
+    places->holds_some = false;
 }

@@ -20,21 +20,54 @@
 #define CURTSY_CORE_PLACES_H
 
 #include "core/bucket.h"
+#include "core/glance.h"
 
 struct places {
     struct bucket *bucket[POLICY_BUCKETS_MAX];
     const struct limits *limits[POLICY_BUCKETS_MAX]; /* asked for in them */
-    int64_t jitter_ns[POLICY_BUCKETS_MAX];           /* how long a place stays fresh; TIME_NEVER: no limits */
     struct bucket_slot slot[POLICY_BUCKETS_MAX];
     unsigned count;
+    bool holds_some; /* false: no slot is booked */
 };
 
+/* None yet. */
+static inline void places_clear(struct places *places)
+{
+    places->count = 0;
+    places->holds_some = false;
+}
+
 /* Adds a bucket in which `limits` are asked for; they outlive the places. */
-void places_add(struct places *places, struct bucket *bucket, const struct limits *limits);
+static inline void places_add(struct places *places, struct bucket *bucket, const struct limits *limits)
+{
+    unsigned i = places->count++;
+    places->bucket[i] = bucket;
+    places->limits[i] = limits;
+    places->slot[i].booked = false;
+}
+
+/* What `from` holds in the same buckets. */
+void places_take_over(struct places *places, const struct places *from);
 
 /* Asks for them, at the beginning and as long as the request waits: what nobody asks for any more
  * does not hold it up.  False when a bucket has others in force: somebody asks for stricter ones. */
-bool places_ask(const struct places *places, const struct bucket_world *world, int64_t now_ns);
+static inline bool places_ask(const struct places *places, const struct bucket_world *world, int64_t now_ns)
+{
+    bool as_asked = true;
+    for (unsigned i = 0; i < places->count; i++)
+        if (places->limits[i]->count > 0 || !bucket_is_untouched(places->bucket[i]))
+            as_asked = bucket_ask_limits(places->bucket[i], world, now_ns, places->limits[i]) && as_asked;
+    return as_asked;
+}
+
+/* Does it hold none, and was nothing ever in force in any bucket?  Then there is nothing to look for. */
+static inline bool places_are_untouched(const struct places *places)
+{
+    for (unsigned i = 0; i < places->count; i++)
+        if (!bucket_is_untouched(places->bucket[i]))
+            return false;
+    return !places->holds_some;
+}
 
 /* Is there nothing to book in any of them?  Then the others need not be asked. */
 bool places_are_open(const struct places *places, int64_t now_ns);
@@ -57,6 +90,11 @@ int64_t places_arrange(struct places *places, int64_t not_before_ns, int64_t now
 void places_use(struct places *places, int64_t now_ns);
 
 /* The request does not go. */
-void places_give_back(struct places *places);
+void places_cancel(struct places *places);
+static inline void places_give_back(struct places *places)
+{
+    if (places->holds_some)
+        places_cancel(places);
+}
 
 #endif

@@ -265,10 +265,10 @@ static void clean(const struct segment *segment, struct bucket *bucket, uint64_t
     shared_store(&bucket->named, key);
 }
 
-struct bucket *segment_bucket_of_key(const struct segment *segment, uint64_t key, const char *name, int64_t now_ns)
+static __attribute__((noinline)) struct bucket *make(const struct segment *segment, uint64_t key, const char *name,
+                                                     int64_t now_ns)
 {
     struct bucket *set = set_of(segment, key);
-    now_ns = now_ns > 0 ? now_ns : 0;
     for (int i = 0; i < LOOKUP_TRIES; i++) {
         struct bucket *bucket = find(segment, key);
         if (!bucket) {
@@ -283,6 +283,17 @@ struct bucket *segment_bucket_of_key(const struct segment *segment, uint64_t key
             return bucket;
     }
     return NULL;
+}
+
+/* Whoever finds it, in use and cleaned, has nothing to do to it. */
+struct bucket *segment_bucket_of_key(const struct segment *segment, uint64_t key, const char *name, int64_t now_ns)
+{
+    struct bucket *bucket = find(segment, key);
+    now_ns = now_ns > 0 ? now_ns : 0;
+    if (bucket && used_within(bucket, now_ns, USED_STEP_NS) && shared_load(&bucket->named) == key &&
+        shared_load(&bucket->key) == key)
+        return bucket;
+    return make(segment, key, name, now_ns);
 }
 
 struct bucket *segment_bucket(const struct segment *segment, const char *name, int64_t now_ns)
@@ -353,10 +364,15 @@ void segment_set_mode(const struct segment *segment, enum operator_mode mode, in
     shared_store(&segment->header->mode, operator_word(mode, until_ns));
 }
 
+static enum operator_mode mode_of(uint64_t word, int64_t now_ns, int64_t *until_ns)
+{
+    if (until_ns)
+        *until_ns = operator_word_until_ns(word);
+    return operator_word_mode(word, now_ns);
+}
+
 enum operator_mode segment_mode(const struct segment *segment, int64_t now_ns, int64_t *until_ns)
 {
     uint64_t word = shared_load(&segment->header->mode);
-    if (until_ns)
-        *until_ns = operator_word_until_ns(word);
-    return word ? operator_word_mode(word, now_ns) : OPERATOR_AUTO;
+    return word == 0 && !until_ns ? OPERATOR_AUTO : mode_of(word, now_ns, until_ns);
 }

@@ -28,9 +28,9 @@ static bool is_used_up_until_later(const struct quota_fields *quota, bool too_ma
 struct servers_word servers_word_read(const struct headers *headers, int status, bool is_refusal, bool obey_retry_after,
                                       int64_t now_s)
 {
-    struct servers_word word = no_word;
+    struct servers_word word;
     if (!headers_say_something(headers))
-        return word;
+        return no_word;
     word.retry_after = retry_after_read(headers, now_s);
     word.quota = quota_fields_read(headers, now_s);
     if (is_refusal && obey_retry_after && word.retry_after.form == RETRY_AFTER_GIVEN) {
@@ -41,6 +41,10 @@ struct servers_word servers_word_read(const struct headers *headers, int status,
         word.cause = CAUSE_QUOTA_FIELDS;
         word.wait_ns = word.quota.reset_ns;
         word.field = word.quota.reset_field;
+    } else {
+        word.cause = CAUSE_NONE;
+        word.wait_ns = 0;
+        word.field = NULL;
     }
     return word;
 }

@@ -175,23 +175,42 @@ EXPORTED CURLcode curl_easy_pause(CURL *handle, int bitmask)
             transfer->governed->gate.program_pauses = (bitmask & CURLPAUSE_RECV) != 0;
         return CURLE_OK;
     }
+    if (transfer && governed_is_active(transfer) && (bitmask & CURLPAUSE_RECV))
+        gate_note_pause(&transfer->governed->gate);
     return real->curl_easy_pause(handle, bitmask);
 }
 
 /* A multi handle drives the transfer from here on: what an easy perform left on it has no meaning.
  * (It may have been left by longjmp while it waited; within libcurl's own perform, libcurl refuses.) */
-EXPORTED CURLMcode curl_multi_add_handle(CURLM *multi, CURL *handle)
+static void leave_to_multi(struct transfer *transfer)
+{
+    transfer->governed->unattempted = false;
+    if (transfer->governed->phase == PHASE_WAITING)
+        governed_leave(transfer);
+    if (!governed_is_active(transfer))
+        overrides_undo(transfer);
+}
+
+/* Where libcurl's own perform adds its handle to a multi handle of its own: not one of those. */
+static struct call_site place_in_perform;
+
+static __attribute__((noinline)) CURLMcode add_handle(CURLM *multi, CURL *handle, const void *caller)
 {
     struct transfer *transfer = transfer_find(handle);
-    const struct real *real = transfer ? transfer->real : real_of_caller(__builtin_return_address(0));
+    const struct real *real = transfer ? transfer->real : real_of_caller(caller);
     if (!real || !real->curl_multi_add_handle)
         return CURLM_INTERNAL_ERROR;
-    if (transfer && transfer->governed) {
-        transfer->governed->unattempted = false;
-        if (transfer->governed->phase == PHASE_WAITING)
-            governed_leave(transfer);
-        if (!governed_is_active(transfer))
-            overrides_undo(transfer);
-    }
+    if (transfer && transfer->governed)
+        leave_to_multi(transfer);
+    if (transfer && governed_is_active(transfer) && real_caller_is_libcurl(caller))
+        real_of_site(&place_in_perform, caller);
     return real->curl_multi_add_handle(multi, handle);
+}
+
+EXPORTED CURLMcode curl_multi_add_handle(CURLM *multi, CURL *handle)
+{
+    const void *caller = __builtin_return_address(0);
+    const struct real *real = real_of_known_site(&place_in_perform, caller);
+    return real && real->curl_multi_add_handle ? real->curl_multi_add_handle(multi, handle)
+                                               : add_handle(multi, handle, caller);
 }

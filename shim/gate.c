@@ -17,10 +17,27 @@
 #include <stdio.h>
 #include <string.h>
 
+/* What is not for the shortest way, and is kept out of its frames: that one is taken by nearly every
+ * response that is not refused and every program that does not listen to header lines. */
+#define OFF_THE_SHORT_WAY __attribute__((noinline))
+
 /* Since 8.7.0 CURLOPT_HEADER puts trailers into the body too. */
 #define VERSION_TRAILERS_IN_BODY 0x080700
 
 /* Field by field: most of a gate is room for headers, which needs no clearing. */
+void gate_begin_attempt(struct gate *gate)
+{
+    kept_clear(&gate->kept);
+    gate->mode = GATE_LIVE;
+    gate->blocks = gate->final_blocks = 0;
+    gate->in_block = gate->block_is_final = gate->block_complete = gate->lines_pass = false;
+    gate->status = 0;
+    headers_begin(&gate->headers);
+    gate->decided = false;
+    gate->had[STREAM_HEADERS] = gate->had[STREAM_BODY] = 0;
+    gate->header_half_done = gate->delivered = gate->program_pauses = gate->has_paused = gate->program_stopped = false;
+}
+
 void gate_begin_request(struct gate *gate, struct transfer *transfer, struct governor_request *request)
 {
     gate->transfer = transfer;
@@ -30,23 +47,17 @@ void gate_begin_request(struct gate *gate, struct transfer *transfer, struct gov
     gate_begin_attempt(gate);
 }
 
-void gate_begin_attempt(struct gate *gate)
+void gate_note_pause(struct gate *gate)
 {
-    kept_clear(&gate->kept);
-    gate->mode = GATE_LIVE;
-    gate->blocks = gate->final_blocks = 0;
-    gate->in_block = gate->block_is_final = gate->block_complete = false;
-    gate->status = 0;
-    headers_begin(&gate->headers);
-    gate->decided = false;
-    gate->had[STREAM_HEADERS] = gate->had[STREAM_BODY] = 0;
-    gate->header_half_done = gate->delivered = gate->program_pauses = gate->has_paused = gate->program_stopped = false;
+    gate->has_paused = true;
+    gate->lines_pass = false;
 }
 
 void gate_end(struct gate *gate)
 {
-    kept_free(&gate->kept);
-    gate->is_active = false;
+    if (gate->kept.bytes)
+        kept_free(&gate->kept);
+    gate->is_active = gate->lines_pass = false;
 }
 
 /* ------------------------------------------------------------- to the program ---- */
@@ -70,7 +81,7 @@ static size_t write_chunks(const struct options *options, char *data, size_t len
     return length;
 }
 
-static size_t deliver_header(struct gate *gate, char *line, size_t length, bool is_trailer)
+OFF_THE_SHORT_WAY static size_t deliver_header(struct gate *gate, char *line, size_t length, bool is_trailer)
 {
     const struct options *options = &gate->transfer->options;
     bool in_body =
@@ -92,7 +103,7 @@ static size_t deliver_header(struct gate *gate, char *line, size_t length, bool 
 }
 
 /* A transfer that somebody drives who does not come through our hooks. */
-__attribute__((noinline)) static size_t pass_header(const struct transfer *transfer, char *line, size_t length)
+static size_t pass_header(const struct transfer *transfer, char *line, size_t length)
 {
     const struct options *options = &transfer->options;
     if (options->header_function)
@@ -100,23 +111,38 @@ __attribute__((noinline)) static size_t pass_header(const struct transfer *trans
     return options->header_data ? write_callback(options)(line, 1, length, options->header_data) : length;
 }
 
-/* One piece to the program.  Notes what it makes of it; true if it took it. */
-static bool deliver(struct gate *gate, enum piece_kind kind, char *data, size_t length)
+static bool listens_to_headers(const struct options *options)
 {
-    const struct options *options = &gate->transfer->options;
-    size_t result = kind == PIECE_BODY ? write_callback(options)(data, 1, length, options->write_data)
-                                       : deliver_header(gate, data, length, kind == PIECE_TRAILER);
-    if (result == length) {
-        gate->delivered = gate->delivered || gate->block_is_final;
-        return true;
-    }
+    return options->header_function || options->header_data || options->header_in_body;
+}
+
+/* What the program makes of a piece that it does not take. */
+OFF_THE_SHORT_WAY static void note_result(struct gate *gate, size_t result)
+{
     if (result == CURL_WRITEFUNC_PAUSE) {
-        gate->program_pauses = gate->has_paused = true;
+        gate->program_pauses = true;
+        gate_note_pause(gate);
     } else {
         gate->program_stopped = true;
         gate->stop_value = result;
     }
-    return false;
+}
+
+/* One piece to the program; true if it took it. */
+static inline bool deliver(struct gate *gate, enum piece_kind kind, char *data, size_t length)
+{
+    const struct options *options = &gate->transfer->options;
+    size_t result = length;
+    if (kind == PIECE_BODY)
+        result = write_callback(options)(data, 1, length, options->write_data);
+    else if (listens_to_headers(options))
+        result = deliver_header(gate, data, length, kind == PIECE_TRAILER);
+    if (result != length) {
+        note_result(gate, result);
+        return false;
+    }
+    gate->delivered = gate->delivered || gate->block_is_final;
+    return true;
 }
 
 enum gate_flush gate_flush(struct gate *gate)
@@ -153,15 +179,8 @@ static void give_up_keeping(struct gate *gate)
     let_through(gate);
 }
 
-/* One piece, in the order in which they came: to the program, or behind what is kept. */
-static void take_piece(struct gate *gate, enum piece_kind kind, char *data, size_t length)
+OFF_THE_SHORT_WAY static void keep_piece(struct gate *gate, enum piece_kind kind, char *data, size_t length)
 {
-    if (gate->program_stopped)
-        return;
-    if (gate->mode == GATE_LIVE && kept_is_empty(&gate->kept) && deliver(gate, kind, data, length))
-        return;
-    if (gate->program_stopped)
-        return;
     if (gate->mode != GATE_LIVE && kept_add(&gate->kept, kind, data, length, GATE_KEEP_MAX))
         return;
     if (gate->mode != GATE_LIVE) {
@@ -175,6 +194,17 @@ static void take_piece(struct gate *gate, enum piece_kind kind, char *data, size
         gate->program_stopped = true; /* out of memory: a clear error, and nothing out of order */
         gate->stop_value = 0;
     }
+}
+
+/* One piece, in the order in which they came: to the program, or behind what is kept. */
+static inline void take_piece(struct gate *gate, enum piece_kind kind, char *data, size_t length)
+{
+    if (gate->program_stopped)
+        return;
+    if (gate->mode == GATE_LIVE && kept_is_empty(&gate->kept) && deliver(gate, kind, data, length))
+        return;
+    if (!gate->program_stopped)
+        keep_piece(gate, kind, data, length);
 }
 
 /* What to tell libcurl at the end of a callback that brought `length` bytes. */
@@ -194,18 +224,23 @@ static size_t answer(struct gate *gate, enum gate_stream stream, size_t length)
 
 /* ---------------------------------------------------------------------- blocks ---- */
 
+static const char line_start[] = "HTTP/";
+
+static bool is_status_line(const char *line, size_t length)
+{
+    return length >= sizeof line_start - 1 && memcmp(line, line_start, sizeof line_start - 1) == 0;
+}
+
 static int status_of(const char *line, size_t length)
 {
-    const char *space = memchr(line, ' ', length);
-    if (!space || line + length - space < 4)
+    size_t space = sizeof line_start - 1;
+    while (space < length && line[space] != ' ')
+        space++;
+    if (length - space < 4)
         return 0;
-    int status = 0;
-    for (int i = 1; i <= 3; i++) {
-        if (space[i] < '0' || space[i] > '9')
-            return 0;
-        status = status * 10 + (space[i] - '0');
-    }
-    return status;
+    unsigned hundreds = (unsigned char)line[space + 1] - '0', tens = (unsigned char)line[space + 2] - '0',
+             ones = (unsigned char)line[space + 3] - '0';
+    return hundreds > 9 || tens > 9 || ones > 9 ? 0 : (int)(hundreds * 100 + tens * 10 + ones);
 }
 
 /* libcurl has not taken a CONNECT's status for the response's. */
@@ -230,13 +265,13 @@ static void begin_block(struct gate *gate, const char *line, size_t length)
 {
     int status = status_of(line, length);
 
-    gate->blocks++;
+    if (gate->blocks++ > 0) /* an attempt begins without any */
+        headers_begin(&gate->headers);
     gate->in_block = true;
     gate->block_is_final = status >= 200 && !is_tunnel_answer(gate, status);
     gate->block_complete = false;
     gate->delivered = false;
     gate->status = gate->block_is_final ? status : 0;
-    headers_begin(&gate->headers);
     if (gate->block_is_final && ++gate->final_blocks > 1)
         hop_charge(gate->transfer);
 
@@ -253,18 +288,24 @@ static void begin_block(struct gate *gate, const char *line, size_t length)
         let_through(gate);
 }
 
-/* The header block of a held response is complete: now it can be decided. */
-static void decide(struct gate *gate)
+void gate_outcome(const struct gate *gate, struct outcome *outcome, struct bucket **speaker)
 {
-    struct bucket *speaker;
-    const struct outcome outcome = {
+    *outcome = (struct outcome){
         .status = gate->status,
         .failure = FAILURE_NONE,
-        .from_elsewhere = hop_is_elsewhere(gate->transfer, &speaker),
+        .from_elsewhere = hop_is_elsewhere(gate->transfer, speaker),
         .request_sent = true,
         .body_resendable = transfer_body_is_resendable(gate->transfer, true),
         .headers = &gate->headers,
     };
+}
+
+/* The header block of a held response is complete: now it can be decided. */
+OFF_THE_SHORT_WAY static void decide(struct gate *gate)
+{
+    struct bucket *speaker;
+    struct outcome outcome;
+    gate_outcome(gate, &outcome, &speaker);
     gate->decision = governor_outcome(gate->request, &outcome, speaker, clock_now_ns(), clock_wall_s());
     gate->decided = true;
     if (gate->decision.action == GOVERNOR_RETRY)
@@ -278,22 +319,30 @@ static bool is_blank(const char *line, size_t length)
     return (length == 2 && line[0] == '\r' && line[1] == '\n') || (length == 1 && line[0] == '\n');
 }
 
-static void take_line(struct gate *gate, char *line, size_t length)
+static void end_block(struct gate *gate)
 {
-    bool is_trailer = !gate->in_block && gate->block_complete;
-    if (!gate->in_block && length >= 5 && memcmp(line, "HTTP/", 5) == 0) {
-        is_trailer = false;
-        begin_block(gate, line, length);
-    } else if (gate->in_block && gate->block_is_final) {
-        headers_add(&gate->headers, line, length);
-    }
-    take_piece(gate, is_trailer ? PIECE_TRAILER : PIECE_HEADER, line, length);
-    if (!gate->in_block || !is_blank(line, length))
-        return;
     gate->in_block = false;
     gate->block_complete = gate->block_is_final;
     if (gate->mode == GATE_HOLDING && gate->block_is_final && governor_holds(gate->request, gate->status))
         decide(gate);
+}
+
+/* Inlined, since the first and the last line of each block are not for the shortest way. */
+static inline __attribute__((always_inline)) void take_line(struct gate *gate, char *line, size_t length)
+{
+    if (gate->in_block) {
+        bool is_last = is_blank(line, length);
+        if (gate->block_is_final && !is_last)
+            headers_add(&gate->headers, line, length);
+        take_piece(gate, PIECE_HEADER, line, length);
+        if (is_last)
+            end_block(gate);
+    } else if (is_status_line(line, length)) {
+        begin_block(gate, line, length);
+        take_piece(gate, PIECE_HEADER, line, length);
+    } else {
+        take_piece(gate, gate->block_complete ? PIECE_TRAILER : PIECE_HEADER, line, length);
+    }
 }
 
 void gate_drop_what_was_shown(struct gate *gate)
@@ -304,58 +353,41 @@ void gate_drop_what_was_shown(struct gate *gate)
 
 /* ------------------------------------------------------------------- callbacks ---- */
 
-/* What is not for the shortest way, and is kept out of its frame: that one is taken for nearly every field
- * line of every response. */
-#define OFF_THE_SHORT_WAY __attribute__((noinline))
-
-OFF_THE_SHORT_WAY static size_t take_lines(struct gate *gate, char *data, size_t length)
+/* After a pause they come again, and run together. */
+OFF_THE_SHORT_WAY static void take_lines(struct gate *gate, char *data, size_t length)
 {
     size_t at = gate->had[STREAM_HEADERS] < length ? gate->had[STREAM_HEADERS] : length;
-
-    gate->program_pauses = false;
     while (at < length) {
         const char *end = memchr(data + at, '\n', length - at);
         size_t line_length = end ? (size_t)(end - (data + at)) + 1 : length - at;
         take_line(gate, data + at, line_length);
         at += line_length;
     }
-    return answer(gate, STREAM_HEADERS, length);
 }
 
-OFF_THE_SHORT_WAY static size_t take_heard_line(struct gate *gate, char *line, size_t length)
+OFF_THE_SHORT_WAY static size_t take_header(struct gate *gate, char *data, size_t length)
 {
+    if (!gate->is_active)
+        return pass_header(gate->transfer, data, length);
     gate->program_pauses = false;
-    take_piece(gate, PIECE_HEADER, line, length);
-    return answer(gate, STREAM_HEADERS, length);
+    if (gate->has_paused)
+        take_lines(gate, data, length);
+    else
+        take_line(gate, data, length);
+    size_t result = answer(gate, STREAM_HEADERS, length);
+    gate->lines_pass = gate->in_block && gate->block_is_final && gate->mode == GATE_LIVE && !gate->has_paused &&
+                       kept_is_empty(&gate->kept);
+    return result;
 }
 
-/* Another line within a block, by itself, as libcurl brings them until it was paused. */
-static bool is_one_more_line(const struct gate *gate, size_t length)
-{
-    return gate->in_block && length > 2 && !gate->has_paused;
-}
-
-/* It goes to the program, and the program does not listen. */
-static bool is_unheard(const struct gate *gate)
-{
-    const struct options *options = &gate->transfer->options;
-    return gate->mode == GATE_LIVE && kept_is_empty(&gate->kept) && !options->header_function &&
-           !options->header_data && !options->header_in_body;
-}
-
+/* The shortest way is for nearly every field line of every response. */
 size_t gate_on_header(char *data, size_t size, size_t count, void *userdata)
 {
     struct gate *gate = userdata;
     size_t length = size * count;
-    if (!gate->is_active)
-        return pass_header(gate->transfer, data, length);
-    if (!is_one_more_line(gate, length))
-        return take_lines(gate, data, length);
-    if (gate->block_is_final)
-        headers_add(&gate->headers, data, length);
-    if (!is_unheard(gate))
-        return take_heard_line(gate, data, length);
-    gate->delivered = gate->delivered || gate->block_is_final;
+    if (!gate->lines_pass || length <= 2 || listens_to_headers(&gate->transfer->options))
+        return take_header(gate, data, length);
+    headers_add(&gate->headers, data, length);
     return length;
 }
 

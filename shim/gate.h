@@ -55,6 +55,7 @@ struct gate {
     bool in_block;         /* between a status line and its blank line */
     bool block_is_final;
     bool block_complete; /* the last final block's blank line has come */
+    bool lines_pass;     /* in a final block, and what comes goes to the program as it comes, line by line */
     int status;          /* of the last final block; 0: none yet */
     struct headers headers;
 
@@ -71,15 +72,21 @@ struct gate {
     size_t stop_value;        /* what it returned */
 };
 
-/* `gate` is all zeros, or was used before. */
+/* The first attempt, too.  `gate` is all zeros, or was used before. */
 void gate_begin_request(struct gate *gate, struct transfer *transfer, struct governor_request *request);
 
-/* Before each attempt: what was kept of the one before is dropped. */
+/* Before each attempt but the first: what was kept of the one before is dropped. */
 void gate_begin_attempt(struct gate *gate);
+
+/* The program has paused the transfer. */
+void gate_note_pause(struct gate *gate);
 
 /* The callbacks that libcurl is given; userdata is the gate. */
 size_t gate_on_header(char *line, size_t size, size_t count, void *gate);
 size_t gate_on_body(char *data, size_t size, size_t count, void *gate);
+
+/* What came of an attempt whose last header block is complete.  speaker: as for governor_outcome. */
+void gate_outcome(const struct gate *gate, struct outcome *outcome, struct bucket **speaker);
 
 /* After an attempt that failed: a held block that the program has had before is not shown again. */
 void gate_drop_what_was_shown(struct gate *gate);

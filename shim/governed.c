@@ -8,16 +8,28 @@
 #include "shim/report.h"
 #include "shim/waiting.h"
 
+#include "core/glance.h"
 #include "core/system/clock.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-static bool is_up_to_date(const struct transfer *transfer, const struct governed *governed, const char *method)
+/* Settings that make the method may have been changed, and changed back. */
+static bool has_same_method(const struct transfer *transfer, struct governed *governed)
+{
+    if (governed->method_for_changes == transfer->method_changes)
+        return true;
+    if (strcmp(governed->method, transfer_method(transfer)) != 0)
+        return false;
+    governed->method_for_changes = transfer->method_changes;
+    return true;
+}
+
+static bool is_up_to_date(const struct transfer *transfer, struct governed *governed)
 {
     /* A CURLU belongs to the program, which may change it at any time. */
     return governed->resolved_for_changes == transfer->target_changes && !transfer->options.url_handle &&
-           strcmp(governed->method, method) == 0;
+           has_same_method(transfer, governed);
 }
 
 static void resolve(struct transfer *transfer, struct governed *governed, const char *method)
@@ -37,6 +49,12 @@ static void resolve(struct transfer *transfer, struct governed *governed, const 
         .program = runtime->program,
     };
     runtime_resolve(runtime, &target, &governed->resolved);
+    governed->method_is_safe = classify_method_is_safe(governed->method);
+    governed->traits = (struct request_traits){
+        .method = governed->method,
+        .is_loopback = governed->target.is_loopback || transfer->options.loopback_proxy,
+        .host_is_named = governed->resolved.host_is_named,
+    };
     for (unsigned i = 0; i < governed->resolved.bucket_count; i++)
         governed->bucket_keys[i] = segment_key(&runtime->segment, governed->resolved.buckets[i].name);
     governed->is_ours = governed->resolved.values.mode != MODE_OFF;
@@ -55,12 +73,10 @@ static void take_runtime(struct governed *governed, const struct runtime *runtim
     runtime_release(before);
 }
 
-/* A record of a handle that is to be governed, or was once; its runtime is the present one. */
-static struct governed *up_to_date(struct transfer *transfer)
+/* A record of a handle that is to be governed, or was once, under the present runtime. */
+static __attribute__((noinline)) struct governed *renew(struct transfer *transfer)
 {
     struct governed *governed = transfer->governed;
-    if (governed && governed->runtime && runtime_is_current(governed->runtime))
-        return governed;
     const struct runtime *runtime = runtime_hold();
     if (!governed && runtime)
         governed = transfer->governed = calloc(1, sizeof *governed);
@@ -73,18 +89,21 @@ static struct governed *up_to_date(struct transfer *transfer)
 
 static bool is_switched_off(const struct runtime *runtime)
 {
-    return segment_mode(&runtime->segment, 0, NULL) == OPERATOR_OFF &&
+    return !segment_has_no_mode(&runtime->segment) &&
            segment_mode(&runtime->segment, clock_now_ns(), NULL) == OPERATOR_OFF;
 }
 
 struct governed *governed_of(struct transfer *transfer)
 {
-    struct governed *governed = up_to_date(transfer);
+    struct governed *governed = transfer->governed;
+    if (!governed || !governed->runtime || !runtime_is_current(governed->runtime))
+        governed = renew(transfer);
     if (!governed || is_switched_off(governed->runtime))
         return NULL;
-    const char *method = transfer_method(transfer);
-    if (!is_up_to_date(transfer, governed, method))
-        resolve(transfer, governed, method);
+    if (!is_up_to_date(transfer, governed)) {
+        governed->method_for_changes = transfer->method_changes;
+        resolve(transfer, governed, transfer_method(transfer));
+    }
     return governed->is_ours ? governed : NULL;
 }
 
@@ -122,18 +141,14 @@ void governed_keep_up(struct transfer *transfer)
     runtime_release(before);
 }
 
-bool governed_is_active(const struct transfer *transfer)
-{
-    return transfer->governed && transfer->governed->phase != PHASE_IDLE;
-}
-
 void governed_leave(struct transfer *transfer)
 {
     struct governed *governed = transfer->governed;
     governed->phase = PHASE_IDLE;
     overrides_rest(transfer);
     governor_end(&governed->request, governed->request.wait_began_ns ? clock_now_ns() : 0);
-    waiting_end(governed);
+    if (governed->waiter)
+        waiting_end(governed);
     gate_end(&governed->gate);
 }
 

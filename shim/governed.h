@@ -28,6 +28,9 @@ struct governed {
     const struct runtime *runtime; /* held; NULL: nothing was governed when it was last asked for */
     struct target target;
     char method[METHOD_SIZE];      /* that the policy was resolved for */
+    bool method_is_safe;           /* classify_method_is_safe */
+    struct request_traits traits;  /* of each request with that method, as far as it does not write */
+    uint64_t method_for_changes;   /* transfer->method_changes when `method` was the program's */
     uint64_t resolved_for_changes; /* transfer->target_changes at that time; 0: never */
     bool is_ours;                  /* http or https, and its mode is not off */
     struct resolved_policy resolved;
@@ -59,7 +62,10 @@ void governed_find_buckets(const struct governed *governed, struct bucket *bucke
 void governed_keep_up(struct transfer *transfer);
 
 /* Is a governed perform under way (or was it left by longjmp)?  Then the callbacks set are ours. */
-bool governed_is_active(const struct transfer *transfer);
+static inline bool governed_is_active(const struct transfer *transfer)
+{
+    return transfer->governed && transfer->governed->phase != PHASE_IDLE;
+}
 
 /* The perform is over: the handle is the program's again, and no place is held in any queue. */
 void governed_leave(struct transfer *transfer);

@@ -70,13 +70,11 @@ static struct bucket *bucket_there(struct governed *governed, const struct targe
     return bucket;
 }
 
-bool hop_is_elsewhere(struct transfer *transfer, struct bucket **bucket)
+static __attribute__((noinline)) bool find_elsewhere(struct transfer *transfer, struct bucket **bucket)
 {
     struct governed *governed = transfer->governed;
     struct target target;
-    *bucket = NULL;
-    governed->is_elsewhere = false;
-    if (governed->gate.final_blocks < 2 || !has_left_home(transfer))
+    if (!has_left_home(transfer))
         return false;
     const char *url = effective_url(transfer);
     if (!url || !target_of_url(transfer->real, url, &target) || is_same_place(&target, &governed->target))
@@ -84,6 +82,14 @@ bool hop_is_elsewhere(struct transfer *transfer, struct bucket **bucket)
     governed->is_elsewhere = true;
     *bucket = bucket_there(governed, &target);
     return true;
+}
+
+bool hop_is_elsewhere(struct transfer *transfer, struct bucket **bucket)
+{
+    struct governed *governed = transfer->governed;
+    *bucket = NULL;
+    governed->is_elsewhere = false;
+    return governed->gate.final_blocks > 1 && find_elsewhere(transfer, bucket);
 }
 
 const struct target *hop_answering(const struct governed *governed)

@@ -67,11 +67,6 @@ void kept_pop(struct kept *kept)
     kept->given += sizeof head + head.length;
 }
 
-void kept_clear(struct kept *kept)
-{
-    kept->size = kept->given = 0;
-}
-
 void kept_free(struct kept *kept)
 {
     free(kept->bytes);

@@ -32,7 +32,12 @@ static inline bool kept_is_empty(const struct kept *kept)
     return kept->given == kept->size;
 }
 
-void kept_clear(struct kept *kept); /* the memory stays for the next time */
+/* The memory stays for the next time. */
+static inline void kept_clear(struct kept *kept)
+{
+    kept->size = kept->given = 0;
+}
+
 void kept_free(struct kept *kept);
 
 #endif

@@ -22,28 +22,33 @@ static void take_response(struct transfer *transfer)
     transfer->governed->overrides.response = true;
 }
 
-void overrides_set(struct transfer *transfer)
+static void take_header_option(struct transfer *transfer)
+{
+    transfer->real->curl_easy_setopt(transfer_handle(transfer), CURLOPT_HEADER, 0L);
+    transfer->governed->overrides.header_in_body = true;
+}
+
+static void take_reader(struct transfer *transfer)
 {
     struct overrides *overrides = &transfer->governed->overrides;
     const struct real *real = transfer->real;
-    const struct options *options = &transfer->options;
     CURL *handle = transfer_handle(transfer);
+    overrides->reader = true;
+    overrides->read_function = transfer->options.read_function;
+    overrides->read_data = transfer->options.read_data;
+    real->curl_easy_setopt(handle, CURLOPT_READFUNCTION, body_on_read);
+    real->curl_easy_setopt(handle, CURLOPT_READDATA, transfer);
+}
 
-    if (!overrides->response)
+/* Of the others, none is ours yet. */
+void overrides_set(struct transfer *transfer)
+{
+    if (!transfer->governed->overrides.response)
         take_response(transfer);
-    *overrides = (struct overrides){
-        .response = true,
-        .header_in_body = options->header_in_body,
-        .reader = body_has_reader_callback(transfer),
-        .read_function = options->read_function,
-        .read_data = options->read_data,
-    };
-    if (overrides->header_in_body)
-        real->curl_easy_setopt(handle, CURLOPT_HEADER, 0L);
-    if (overrides->reader) {
-        real->curl_easy_setopt(handle, CURLOPT_READFUNCTION, body_on_read);
-        real->curl_easy_setopt(handle, CURLOPT_READDATA, transfer);
-    }
+    if (transfer->options.header_in_body)
+        take_header_option(transfer);
+    if (transfer->options.read_function && body_has_reader_callback(transfer))
+        take_reader(transfer);
 }
 
 /* The reader of the transfer under way stays: libcurl has taken it over already. */
@@ -125,9 +130,18 @@ static void undo_rest(const struct transfer *transfer, CURL *handle)
         real->curl_easy_setopt(handle, CURLOPT_FRESH_CONNECT, (long)options->fresh_connect);
 }
 
+static bool are_at_rest(const struct transfer *transfer)
+{
+    const struct overrides *overrides = &transfer->governed->overrides;
+    return !overrides->header_in_body && !transfer->options.header_in_body && !overrides->reader &&
+           !overrides->timeout && !overrides->fresh_connect;
+}
+
 void overrides_rest(struct transfer *transfer)
 {
     struct overrides *overrides = &transfer->governed->overrides;
+    if (are_at_rest(transfer))
+        return;
     undo_rest(transfer, transfer_handle(transfer));
     *overrides = (struct overrides){.response = overrides->response};
 }

@@ -27,17 +27,14 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What of the request decides whether it may be repeated.  Only writes are looked at closely. */
-static struct request_traits traits_of(const struct transfer *transfer)
+/* What nearly every request does without. */
+#define OFF_THE_SHORT_WAY __attribute__((noinline))
+
+/* What decides, beside its method and its target, whether a write may be repeated. */
+static OFF_THE_SHORT_WAY struct request_traits traits_of_write(const struct transfer *transfer)
 {
     const struct governed *governed = transfer->governed;
-    struct request_traits traits = {
-        .method = governed->method,
-        .is_loopback = governed->target.is_loopback || transfer->options.loopback_proxy,
-        .host_is_named = governed->resolved.host_is_named,
-    };
-    if (classify_method_is_safe(governed->method))
-        return traits;
+    struct request_traits traits = governed->traits;
     const char *key_header = governed->resolved.values.idempotency_header;
     traits.is_conditional = transfer->options.if_unmodified_since;
     for (const struct curl_slist *header = transfer->options.headers; header; header = header->next)
@@ -49,9 +46,10 @@ static struct request_traits traits_of(const struct transfer *transfer)
 static void begin_request(struct transfer *transfer, struct bucket *const *buckets, int64_t now_ns)
 {
     struct governed *governed = transfer->governed;
-    struct request_traits traits = traits_of(transfer);
-    governor_begin(&governed->request, &governed->runtime->governor, &governed->resolved, buckets, &traits,
+    governor_begin(&governed->request, &governed->runtime->governor, &governed->resolved, buckets, &governed->traits,
                    transfer->options.timeout_ms * NS_PER_MS, now_ns);
+    if (!governed->method_is_safe)
+        governed->request.traits = traits_of_write(transfer);
     gate_begin_request(&governed->gate, transfer, &governed->request);
     governed->began_with_changes = transfer->request_changes;
     governed->unattempted = true;
@@ -69,34 +67,50 @@ static void limit_attempt(struct transfer *transfer, int64_t now_ns)
         overrides_limit_time(transfer, (request->deadline_ns - now_ns) / NS_PER_MS);
 }
 
-/* What came of the attempt, where the gate has not had it decided at the end of the headers. */
+/* Older libcurls stop at the status line when CURLOPT_FAILONERROR is set: what there is counts. */
+static bool has_response(const struct gate *gate, CURLcode code)
+{
+    return gate->status && (gate->block_complete || code == CURLE_HTTP_RETURNED_ERROR);
+}
+
+/* There is none, or none that is whole. */
+static OFF_THE_SHORT_WAY void failure_outcome(const struct transfer *transfer, CURLcode code, int64_t now_ns,
+                                              struct outcome *outcome)
+{
+    const struct governed *governed = transfer->governed;
+    bool sent = failure_request_was_sent(transfer);
+    *outcome = (struct outcome){
+        .failure = failure_of(transfer, code, now_ns >= governed->request.deadline_ns - NS_PER_MS),
+        .delivered = governed->gate.delivered,
+        .request_sent = sent,
+        .body_resendable = transfer_body_is_resendable(transfer, sent),
+        .headers = &governed->gate.headers,
+    };
+}
+
+/* What the gate has had decided at the end of the headers. */
+static struct governor_step decided(const struct gate *gate, CURLcode code)
+{
+    struct governor_step step = gate->decision;
+    /* The program itself ended it while the refused body came: it wants no more. */
+    if (code == CURLE_ABORTED_BY_CALLBACK)
+        step = (struct governor_step){.action = GOVERNOR_DELIVER, .cause = CAUSE_ABORTED, .until_ns = TIME_NEVER};
+    return step;
+}
+
+/* What came of the attempt.  A response that was not held because it could not be retried anyway is not
+ * "delivered": why it cannot be retried is for the governor to say. */
 static struct governor_step decide(struct transfer *transfer, CURLcode code)
 {
     struct governed *governed = transfer->governed;
     struct gate *gate = &governed->gate;
-    if (gate->decided) {
-        /* The program itself ended it while the refused body came: it wants no more. */
-        if (code == CURLE_ABORTED_BY_CALLBACK)
-            return (struct governor_step){.action = GOVERNOR_DELIVER, .cause = CAUSE_ABORTED, .until_ns = TIME_NEVER};
-        return gate->decision;
-    }
-    int64_t now_ns = clock_now_ns();
-    /* Older libcurls stop at the status line when CURLOPT_FAILONERROR is set: what there is counts. */
-    bool has_response = gate->status && (gate->block_complete || code == CURLE_HTTP_RETURNED_ERROR);
-    bool sent = has_response || failure_request_was_sent(transfer);
-    /* A response that was not held because it could not be retried anyway is not "delivered": why it
-     * cannot be retried is for the governor to say. */
     struct bucket *speaker = NULL;
-    const struct outcome outcome = {
-        .status = has_response ? gate->status : 0,
-        .from_elsewhere = has_response && hop_is_elsewhere(transfer, &speaker),
-        .failure = has_response ? FAILURE_NONE
-                                : failure_of(transfer, code, now_ns >= governed->request.deadline_ns - NS_PER_MS),
-        .delivered = gate->delivered && !has_response,
-        .request_sent = sent,
-        .body_resendable = transfer_body_is_resendable(transfer, sent),
-        .headers = &gate->headers,
-    };
+    struct outcome outcome;
+    int64_t now_ns = clock_now_ns();
+    if (has_response(gate, code))
+        gate_outcome(gate, &outcome, &speaker);
+    else
+        failure_outcome(transfer, code, now_ns, &outcome);
     struct governor_step step = governor_outcome(&governed->request, &outcome, speaker, now_ns, clock_wall_s());
     if (gate->delivered && step.action == GOVERNOR_RETRY)
         step.action = GOVERNOR_DELIVER;
@@ -132,7 +146,7 @@ static CURLcode end_by_timeout(const struct transfer *transfer, int64_t now_ns)
 }
 
 /* Waits for a program that has paused, until it goes on. */
-static CURLcode wait_for_program(struct transfer *transfer, const bool *pauses)
+static OFF_THE_SHORT_WAY CURLcode wait_for_program(struct transfer *transfer, const bool *pauses)
 {
     while (*pauses) {
         int64_t deadline_ns = transfer->governed->request.deadline_ns;
@@ -145,15 +159,9 @@ static CURLcode wait_for_program(struct transfer *transfer, const bool *pauses)
     return CURLE_OK;
 }
 
-/* The kept response, to the program, after all. */
-static CURLcode deliver_kept(struct transfer *transfer, CURLcode code)
+static OFF_THE_SHORT_WAY CURLcode flush_kept(struct transfer *transfer, CURLcode code)
 {
     struct gate *gate = &transfer->governed->gate;
-    /* It has had its say: it ended the transfer, or libcurl did while it was paused. */
-    if (gate->program_stopped || gate->program_pauses)
-        return code;
-    if (code != CURLE_OK)
-        gate_drop_what_was_shown(gate);
     for (;;) {
         switch (gate_flush(gate)) {
         case GATE_FLUSH_DONE:
@@ -169,6 +177,18 @@ static CURLcode deliver_kept(struct transfer *transfer, CURLcode code)
     }
 }
 
+/* The kept response, to the program, after all. */
+static CURLcode deliver_kept(struct transfer *transfer, CURLcode code)
+{
+    struct gate *gate = &transfer->governed->gate;
+    /* It has had its say: it ended the transfer, or libcurl did while it was paused. */
+    if (gate->program_stopped || gate->program_pauses)
+        return code;
+    if (code != CURLE_OK)
+        gate_drop_what_was_shown(gate);
+    return kept_is_empty(&gate->kept) ? code : flush_kept(transfer, code);
+}
+
 /* No attempt was made: a real result of libcurl's, whose error buffer says why. */
 static CURLcode refuse_unattempted(struct transfer *transfer, const struct governor_step *step)
 {
@@ -180,10 +200,11 @@ static CURLcode refuse_unattempted(struct transfer *transfer, const struct gover
 static CURLcode attempt(struct transfer *transfer, int64_t now_ns)
 {
     struct governed *governed = transfer->governed;
-    if (governed->request.attempts)
+    if (governed->request.attempts > 0) {
         overrides_for_repeat(transfer);
+        gate_begin_attempt(&governed->gate);
+    }
     limit_attempt(transfer, now_ns);
-    gate_begin_attempt(&governed->gate);
     governed->reader_called = false;
     governed->is_elsewhere = false;
     governed->unattempted = false;
@@ -207,9 +228,10 @@ static CURLcode perform_governed(struct transfer *transfer)
     CURLcode code = CURLE_OK;
 
     for (;;) {
-        CURLcode waited = wait_for_program(transfer, &governed->paused);
+        CURLcode waited = governed->paused ? wait_for_program(transfer, &governed->paused) : CURLE_OK;
         if (waited != CURLE_OK)
             return waited;
+        /* Read anew: limits that were published since the request began count from then. */
         int64_t now_ns = clock_now_ns();
         struct governor_step step = governor_admit(request, now_ns);
         if (step.action == GOVERNOR_WAIT) {
@@ -221,7 +243,8 @@ static CURLcode perform_governed(struct transfer *transfer)
             governed_keep_up(transfer);
             continue;
         }
-        waiting_end(governed);
+        if (governed->waiter)
+            waiting_end(governed);
         if (step.action == GOVERNOR_REFUSE) {
             report_giving_up(governed, &step);
             return request->attempts ? deliver_kept(transfer, code) : refuse_unattempted(transfer, &step);
@@ -230,7 +253,7 @@ static CURLcode perform_governed(struct transfer *transfer)
         if (request->attempts && request_was_changed(transfer))
             return deliver_kept(transfer, code);
         code = attempt(transfer, now_ns);
-        step = decide(transfer, code);
+        step = governed->gate.decided ? decided(&governed->gate, code) : decide(transfer, code);
         report_outcome(governed, &step, code);
         if (step.cause == CAUSE_ABORTED)
             return code;

@@ -40,12 +40,17 @@ struct call_site {
 };
 const struct real *real_of_another_site(struct call_site *usual, const void *return_address);
 
-static inline const struct real *real_of_site(struct call_site *usual, const void *return_address)
+/* NULL: it is another place, or the first time. */
+static inline const struct real *real_of_known_site(const struct call_site *usual, const void *return_address)
 {
     const struct real *real = atomic_load_explicit(&usual->real, memory_order_acquire);
-    if (real && atomic_load_explicit(&usual->address, memory_order_relaxed) == return_address)
-        return real;
-    return real_of_another_site(usual, return_address);
+    return real && atomic_load_explicit(&usual->address, memory_order_relaxed) == return_address ? real : NULL;
+}
+
+static inline const struct real *real_of_site(struct call_site *usual, const void *return_address)
+{
+    const struct real *real = real_of_known_site(usual, return_address);
+    return real ? real : real_of_another_site(usual, return_address);
 }
 
 /* Is that code a libcurl itself, or another Curtsy?  Their calls are not the program's. */

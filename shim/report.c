@@ -169,12 +169,10 @@ static void write_limits(const struct limits *limits, char *text, size_t size)
     }
 }
 
-void report_others(struct governed *governed)
+void report_stricter_limit(struct governed *governed)
 {
     const struct places *places = &governed->request.places;
     char in_force[256], asked[256], message[sizeof in_force + sizeof asked + 64];
-    if (!governed->request.others_hold || governed->told_of_others)
-        return;
     governed->told_of_others = true;
     for (unsigned i = 0; i < places->count && log_sink_wants(LOG_INFO); i++) {
         struct bucket_state state;
@@ -245,11 +243,9 @@ void report_wait(struct governed *governed, const struct governor_step *step)
     say(governed, &wait_pacer, &record, NULL);
 }
 
-void report_would(const struct governed *governed, const struct governor_step *step)
+void report_would_wait(const struct governed *governed, const struct governor_step *step)
 {
     char bound[BOUND_SIZE];
-    if (step->would_wait_ns == 0)
-        return;
     add_event(governed, EVENT_WOULD_WAIT, 0, step->cause, step->would_wait_ns);
     if (!log_sink_wants(LOG_INFO))
         return;
@@ -299,24 +295,26 @@ static enum log_event event_of(const struct governed *governed, const struct gov
 }
 
 /* The program gets what the server said, as it would without us: nobody is told unless asked. */
-void report_outcome(const struct governed *governed, const struct governor_step *step, CURLcode code)
+static bool is_nothing(const struct governor_step *step, int status)
+{
+    return step->action != GOVERNOR_RETRY && step->cause == CAUSE_NONE && status != 429;
+}
+
+static __attribute__((noinline)) void tell_outcome(const struct governed *governed, const struct governor_step *step,
+                                                   CURLcode code, bool is_plain)
 {
     const struct governor_request *request = &governed->request;
     int status = governed->gate.status;
-    bool is_failure = status == 0 && code != CURLE_OK;
-    bool is_nothing = step->action != GOVERNOR_RETRY && step->cause == CAUSE_NONE && status != 429;
-    if (is_nothing && !is_failure && !request->was_refused && !request->stopped_ns)
-        return;
     int64_t wait_ns = step->action == GOVERNOR_RETRY ? request->not_before_ns - clock_now_ns() : step->would_wait_ns;
     add_outcome_events(governed, step, wait_ns);
-    if (is_nothing && !is_failure)
+    if (is_plain)
         return;
     char why[96];
     if (status == 0)
         snprintf(why, sizeof why, "CURLcode %d%s%s", (int)code, request->why ? ", " : "",
                  request->why ? request->why : "");
     struct log_record record = {
-        .level = is_nothing ? LOG_DEBUG : LOG_INFO,
+        .level = is_nothing(step, status) ? LOG_DEBUG : LOG_INFO,
         .event = event_of(governed, step, code),
         .status = status,
         .attempt = request->attempts,
@@ -325,6 +323,15 @@ void report_outcome(const struct governed *governed, const struct governor_step 
     };
     say(governed, is_give_up(step) ? &giveup_pacer : &refusal_pacer, &record,
         status == 0 ? why : (step->action == GOVERNOR_RETRY || step->would_wait_ns ? NULL : request->why));
+}
+
+void report_outcome(const struct governed *governed, const struct governor_step *step, CURLcode code)
+{
+    const struct governor_request *request = &governed->request;
+    int status = governed->gate.status;
+    bool is_plain = is_nothing(step, status) && (status != 0 || code == CURLE_OK);
+    if (!is_plain || request->was_refused || request->stopped_ns)
+        tell_outcome(governed, step, code, is_plain);
 }
 
 /* A request that was not sent at all failed because of us: that is said. */

@@ -16,15 +16,27 @@
  * defaults (debug). */
 void report_policy(const struct governed *governed);
 
+/* What these two say where there is something to say. */
+void report_stricter_limit(struct governed *governed);
+void report_would_wait(const struct governed *governed, const struct governor_step *step);
+
 /* Another process, with another configuration, asks for stricter limits of the same bucket: they hold.
  * Said once for each handle and URL (info). */
-void report_others(struct governed *governed);
+static inline void report_others(struct governed *governed)
+{
+    if (governed->request.others_hold && !governed->told_of_others)
+        report_stricter_limit(governed);
+}
 
 /* A wait goes on: said once for each that is longer than a second, with what bound (info). */
 void report_wait(struct governed *governed, const struct governor_step *step);
 
 /* What observe would have done, before an attempt (info). */
-void report_would(const struct governed *governed, const struct governor_step *step);
+static inline void report_would(const struct governed *governed, const struct governor_step *step)
+{
+    if (step->would_wait_ns != 0)
+        report_would_wait(governed, step);
+}
 
 /* An attempt's outcome: each refusal, each last attempt (info). */
 void report_outcome(const struct governed *governed, const struct governor_step *step, CURLcode code);

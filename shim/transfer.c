@@ -12,6 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* What is not done for each request. */
+#define OFF_THE_SHORT_WAY __attribute__((noinline))
+
 #define CHAINS 8192 /* a power of two; 64 KiB of zero pages until used */
 
 static _Atomic(struct transfer *) chains[CHAINS];
@@ -106,6 +109,7 @@ void transfer_reset(struct transfer *transfer)
     set_defaults(&transfer->options);
     governed_reset(transfer->governed);
     transfer->target_changes++;
+    transfer->method_changes++;
     transfer->request_changes++;
 }
 
@@ -116,14 +120,15 @@ void transfer_forget(struct transfer *transfer)
     atomic_store_explicit(&transfer->handle, NULL, memory_order_release);
 }
 
-static void set_url(struct transfer *transfer, const char *url)
+static bool has_url(const struct transfer *transfer, const char *url)
+{
+    const char *current = transfer->options.url ? transfer->options.url : "";
+    return strcmp(current, url) == 0;
+}
+
+static OFF_THE_SHORT_WAY void change_url(struct transfer *transfer, const char *url)
 {
     struct options *options = &transfer->options;
-    const char *current = options->url ? options->url : "";
-    if (!url)
-        url = "";
-    if (strcmp(current, url) == 0)
-        return;
     transfer->target_changes++;
     size_t needed = strlen(url) + 1;
     if (needed > options->url_capacity) {
@@ -137,6 +142,14 @@ static void set_url(struct transfer *transfer, const char *url)
         options->url_capacity = needed;
     }
     memcpy(options->url, url, needed);
+}
+
+static void set_url(struct transfer *transfer, const char *url)
+{
+    if (!url)
+        url = "";
+    if (!has_url(transfer, url))
+        change_url(transfer, url);
 }
 
 struct transfer *transfer_copy(const struct transfer *from, CURL *handle)
@@ -165,8 +178,9 @@ static void set_text(char **field, const char *value)
 }
 
 /* The options that choose the method. */
-static void note_request_option(struct options *options, CURLoption option, void *argument)
+static void note_request_option(struct transfer *transfer, CURLoption option, void *argument)
 {
+    struct options *options = &transfer->options;
     bool on = argument != NULL;
     switch ((int)option) {
     case CURLOPT_HTTPGET:
@@ -210,8 +224,9 @@ static void note_request_option(struct options *options, CURLoption option, void
         snprintf(options->custom_method, sizeof options->custom_method, "%s", on ? (const char *)argument : "");
         break;
     default:
-        break;
+        return;
     }
+    transfer->method_changes++;
 }
 
 /* The options that say where it goes. */
@@ -219,9 +234,6 @@ static void note_target_option(struct transfer *transfer, CURLoption option, voi
 {
     struct options *options = &transfer->options;
     switch ((int)option) {
-    case CURLOPT_URL:
-        set_url(transfer, argument);
-        return;
     case CURLOPT_CURLU: /* goes before CURLOPT_URL, whichever was set last */
         options->url_handle = argument;
         break;
@@ -259,9 +271,18 @@ static bool is_on_loopback(const char *proxy)
            (strncmp(host, "127.", 4) == 0 || strncmp(host, "localhost", 9) == 0 || strncmp(host, "[::1]", 5) == 0);
 }
 
-/* How a connection is used, which a retry may have to change for an attempt. */
-static void note_connection_option(struct options *options, CURLoption option, void *argument)
+static void note_proxy(struct transfer *transfer, const char *proxy)
 {
+    bool is_loopback = is_on_loopback(proxy);
+    if (is_loopback != transfer->options.loopback_proxy)
+        transfer->target_changes++;
+    transfer->options.loopback_proxy = is_loopback;
+}
+
+/* How a connection is used, which a retry may have to change for an attempt. */
+static void note_connection_option(struct transfer *transfer, CURLoption option, void *argument)
+{
+    struct options *options = &transfer->options;
     switch ((int)option) {
     case CURLOPT_HTTP_VERSION:
         options->http2_prior_knowledge = (uintptr_t)argument == CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE;
@@ -273,7 +294,7 @@ static void note_connection_option(struct options *options, CURLoption option, v
         options->auto_referer = argument != NULL;
         break;
     case CURLOPT_PROXY:
-        options->loopback_proxy = is_on_loopback(argument);
+        note_proxy(transfer, argument);
         break;
     case CURLOPT_REFERER:
         set_text(&options->referer, argument);
@@ -287,12 +308,12 @@ static void note_connection_option(struct options *options, CURLoption option, v
 static void note_shaping_option(struct transfer *transfer, CURLoption option, void *argument)
 {
     transfer->request_changes++;
-    note_request_option(&transfer->options, option, argument);
+    note_request_option(transfer, option, argument);
     note_target_option(transfer, option, argument);
-    note_connection_option(&transfer->options, option, argument);
+    note_connection_option(transfer, option, argument);
 }
 
-void transfer_note_option(struct transfer *transfer, CURLoption option, void *argument)
+static OFF_THE_SHORT_WAY void note_other_option(struct transfer *transfer, CURLoption option, void *argument)
 {
     struct options *options = &transfer->options;
     uintptr_t number = (uintptr_t)argument;
@@ -356,6 +377,17 @@ void transfer_note_option(struct transfer *transfer, CURLoption option, void *ar
         note_shaping_option(transfer, option, argument);
         break;
     }
+}
+
+/* The URL is what most programs set for each request. */
+void transfer_note_option(struct transfer *transfer, CURLoption option, void *argument)
+{
+    if (option != CURLOPT_URL) {
+        note_other_option(transfer, option, argument);
+        return;
+    }
+    transfer->request_changes++;
+    set_url(transfer, argument);
 }
 
 const char *transfer_method(const struct transfer *transfer)

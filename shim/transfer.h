@@ -69,6 +69,7 @@ struct transfer {
     const struct real *real;
     struct options options;
     uint64_t target_changes;  /* counts changes of what the target is made from */
+    uint64_t method_changes;  /* counts settings that the method is made from */
     uint64_t request_changes; /* counts settings that may change what is sent */
     struct governed *governed;
 };

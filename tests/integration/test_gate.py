@@ -91,6 +91,16 @@ def test_a_refusal_behind_a_redirect_is_noticed_though_the_program_pauses(up, cu
     assert len(up.arrivals("/to")) == 3
 
 
+@pytest.mark.parametrize("at", [1, 2, 3])
+def test_a_refusal_is_noticed_though_the_program_stops_the_transfer_meanwhile(up, curtsy, at):
+    """A program may pause by curl_easy_pause, too: what comes after it comes run together."""
+    up.on("/data", Answer(429, [*NEVER, ("X-A", "1")], b"body"))
+    words = ["url=" + up.url("/data"), "post=x"]
+    result = curtsy.callbacks(*words, f"header:{at}=stop", *GO_ON)
+    assert b"status 429" in result.stdout and b"stop 0" in result.stdout
+    assert curtsy.status()["buckets"][0]["block"] == "hard", result.text
+
+
 @pytest.mark.slow(6)
 @pytest.mark.parametrize("options", [[], ["fail"]], ids=["", "fail"])
 @pytest.mark.parametrize("body", [b"", b"slow\n"], ids=["empty", "body"])

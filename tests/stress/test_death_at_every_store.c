@@ -39,6 +39,7 @@ static void step_on(const struct site *site);
 
 // NOLINTBEGIN(bugprone-suspicious-include)
 #include "core/bucket.c"
+#include "core/bucket_publishing.c"
 #include "core/segment.c"
 #include "core/sealed.c"
 #include "core/events.c"

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Publishing under fire: threads that race, a pool that runs out, and processes that die between
- * any two of their writes to shared memory.  bucket.c is included, to come at its inside and to put
- * a step of our own between its writes.
+ * any two of their writes to shared memory.  Both halves of the bucket are included, to come at their
+ * inside and to put a step of our own between their writes.
  */
 
 static void between_writes(void);
 #define SHARED_STEP() between_writes()
-#include "core/bucket.c" // NOLINT(bugprone-suspicious-include)
+#include "core/bucket.c"            // NOLINT(bugprone-suspicious-include)
+#include "core/bucket_publishing.c" // NOLINT(bugprone-suspicious-include)
 
 #include "tests/unit/bucket_world.h"
 
@@ -118,7 +119,7 @@ static void *reader(void *context)
             continue;
         uint64_t number = read_number(&picture);
         assert_true(number >= racer->seen);
-        assert_int_equal(picture.word >> INDEX_BITS, number);
+        assert_int_equal(picture.word >> PUBLISHED_INDEX_BITS, number);
         racer->seen = number;
     }
     return NULL;

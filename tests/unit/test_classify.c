@@ -361,6 +361,32 @@ static void test_methods(void **state)
     }
 }
 
+static void test_an_ordinary_answer_needs_no_closer_look(void **state)
+{
+    (void)state;
+    static const char *const sets[] = {"429, 502, 503, 504", "429", "500, 502, 520"};
+    unsigned ordinary = 0;
+    for (size_t set = 0; set < 3; set++) {
+        assert_null(keys_parse_value(&policy_keys[POLICY_KEY_retry_status], sets[set], &policy.retry_status));
+        for (int status = 0; status < 700; status++)
+            for (size_t i = 0; i < REQUESTS; i++)
+                for (unsigned kind = 0; kind < 4; kind++) {
+                    const struct outcome outcome = {.status = status,
+                                                    .failure = kind & 1 ? FAILURE_RESET : FAILURE_NONE,
+                                                    .from_proxy = kind & 2,
+                                                    .headers = &headers};
+                    if (!classify_is_ordinary(&policy, &outcome))
+                        continue;
+                    struct classification result = classify(&policy, &requests[i], &outcome, 1);
+                    assert_int_equal(result.verdict, VERDICT_DELIVER);
+                    assert_false(result.is_refusal || result.is_throttle);
+                    assert_string_equal(result.why, CLASSIFY_WHY_ORDINARY);
+                    ordinary++;
+                }
+    }
+    assert_in_range(ordinary, 3 * 690 * REQUESTS, 3 * 700 * REQUESTS);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -377,6 +403,7 @@ int main(void)
         cmocka_unit_test_setup(test_a_write_is_repeated_once_after_a_timeout, defaults),
         cmocka_unit_test_setup(test_the_server_may_forbid_it, defaults),
         cmocka_unit_test_setup(test_methods, defaults),
+        cmocka_unit_test_setup(test_an_ordinary_answer_needs_no_closer_look, defaults),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -255,6 +255,47 @@ static void test_a_stop_is_told_once(void **state)
     assert_false(b.was_refused);
 }
 
+static void expect_same(struct governor_request *a, struct governor_request *b, int64_t at_ns)
+{
+    struct governor_step of_a = governor_admit(a, at_ns), of_b = governor_admit(b, at_ns);
+    assert_int_equal(of_a.action, of_b.action);
+    assert_int_equal(of_a.cause, of_b.cause);
+    assert_int_equal(of_a.until_ns, of_b.until_ns);
+    assert_int_equal(of_a.would_wait_ns, of_b.would_wait_ns);
+    assert_int_equal(a->mode, b->mode);
+    assert_int_equal(a->wait_began_ns, b->wait_began_ns);
+}
+
+/* An operator who says `enforce` changes nothing, but has everybody look closely. */
+static void test_a_glance_decides_what_a_closer_look_would(void **state)
+{
+    struct world *glancing = *state, *looking = NULL;
+    assert_int_equal(set_up((void **)&looking), 0);
+    bucket_set_mode(looking->bucket, OPERATOR_ENFORCE, TIME_NEVER);
+    static const enum mode modes[] = {MODE_OFF, MODE_OBSERVE, MODE_ENFORCE};
+    static const int64_t later_ns[] = {-S, 0, 1, 100 * S};
+    for (unsigned m = 0; m < 3; m++)
+        for (unsigned l = 0; l < 4; l++)
+            for (unsigned retried = 0; retried < 2; retried++) {
+                struct world *const worlds[] = {glancing, looking};
+                struct governor_request request[2];
+                for (int i = 0; i < 2; i++) {
+                    worlds[i]->resolved.values.mode = MODE_ENFORCE;
+                    begin(worlds[i], &request[i]);
+                    if (retried) {
+                        send_now(worlds[i], &request[i]);
+                        request[i].not_before_ns = worlds[i]->now_ns + S;
+                    }
+                    worlds[i]->resolved.values.mode = modes[m];
+                }
+                expect_same(&request[0], &request[1], glancing->now_ns + later_ns[l]);
+                expect_same(&request[0], &request[1], glancing->now_ns + later_ns[l] + 2 * S);
+                for (int i = 0; i < 2; i++)
+                    governor_end(&request[i], worlds[i]->now_ns + 200 * S);
+            }
+    tear_down((void **)&looking);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -270,6 +311,7 @@ int main(void)
         TEST(test_waiters_obey_new_limits_in_their_order),
         TEST(test_another_bucket_is_queued_for_anew_and_the_place_given_back),
         TEST(test_a_stop_is_told_once),
+        TEST(test_a_glance_decides_what_a_closer_look_would),
     };
     return cmocka_run_group_tests_name("governor_operator", tests, NULL, NULL);
 }

@@ -23,6 +23,7 @@ from upstream import Answer, Upstream  # noqa: E402
 
 SHORT, LONG = 200, 1200
 ROUNDS = 7
+REPEATS = 4
 
 
 class Bench:
@@ -51,9 +52,12 @@ class Bench:
         return int(counted.group(1))
 
     def per_request(self, url, environment):
-        """The difference between a long and a short run over one kept connection: start-up is not in it."""
-        short = self.instructions([self.program("keepalive"), url, str(SHORT)], environment)
-        long = self.instructions([self.program("keepalive"), url, str(LONG)], environment)
+        """The difference between a long and a short run over one kept connection: start-up is not in it.
+        Of several runs the least counts: how often libcurl looks in vain for an answer is the server's affair."""
+        short, long = (
+            min(self.instructions([self.program("keepalive"), url, str(count)], environment) for _ in range(REPEATS))
+            for count in (SHORT, LONG)
+        )
         return (long - short) / (LONG - SHORT)
 
 

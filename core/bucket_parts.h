@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What both halves of the bucket stand on: how what is in force is read from its records, and the
+ * arithmetic of virtual clocks.  Start with clock_at.
+ *
+ * Private to bucket.c, the queue, and bucket_publishing.c, which replaces what is in force.
+ */
+#ifndef CURTSY_CORE_BUCKET_PARTS_H
+#define CURTSY_CORE_BUCKET_PARTS_H
+
+#include "core/glance.h"
+
+/*
+ * Losing a compare-and-swap means that somebody else got on, so among honest processes these are
+ * never reached.  They are there for one that scribbles over the segment for ever: then we go on
+ * with what we have, since being wrong is better than hanging.
+ */
+#define SWAP_TRIES 1000
+#define READ_TRIES 100
+
+/* Where a virtual clock begins: above any burst, so that nothing is subtracted below 0. */
+#define CLOCK_ORIGIN (TOKEN_ONE << 32)
+
+typedef unsigned __int128 wide;
+
+/* One limit in force: its virtual clock reads v0 at the picture's start. */
+struct view {
+    struct limit limit;
+    uint64_t v0;
+    unsigned column;
+};
+
+/* A copy of what is in force, with every number brought into range. */
+struct picture {
+    uint64_t word; /* the published word that it belongs to */
+    int64_t start_ns;
+    int64_t hard_start_ns;
+    int64_t held_until_ns;
+    bool refilled;
+    unsigned count;
+    struct view view[RATES_MAX];
+};
+
+/* ------------------------------------------------------------------ arithmetic ---- */
+
+static inline uint64_t add(uint64_t a, uint64_t b)
+{
+    uint64_t sum;
+    return __builtin_add_overflow(a, b, &sum) ? UINT64_MAX : sum;
+}
+
+static inline uint64_t subtract(uint64_t a, uint64_t b)
+{
+    return a > b ? a - b : 0;
+}
+
+static inline uint64_t larger(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+static inline uint64_t smaller(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+static inline int64_t later(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+static inline int64_t not_negative(int64_t time_ns)
+{
+    return time_ns > 0 ? time_ns : 0;
+}
+
+static inline uint64_t in_range(uint64_t value, uint64_t least, uint64_t most)
+{
+    return value < least ? least : value > most ? most : value;
+}
+
+static inline struct limit valid_limit(const struct limit *limit)
+{
+    return (struct limit){
+        .rate = larger(limit->rate, 1),
+        .burst = in_range(limit->burst, TOKEN_ONE, CLOCK_ORIGIN),
+        .published = limit->published,
+        .window_ns = (int64_t)in_range((uint64_t)limit->window_ns, 1, INT64_MAX / 4),
+        .jitter_ns = (int64_t)in_range((uint64_t)limit->jitter_ns, LIMIT_JITTER_MIN_NS, INT64_MAX / 4),
+    };
+}
+
+/* What a clock gains in `ns`, rounded down. */
+static inline uint64_t gain(uint64_t rate, uint64_t ns)
+{
+    wide tokens = ((wide)rate * ns) >> RATE_SHIFT;
+    return tokens > UINT64_MAX ? UINT64_MAX : (uint64_t)tokens;
+}
+
+/* The virtual clock.  Always computed from v0: rounding does not add up. */
+static inline uint64_t clock_at(const struct view *view, int64_t start_ns, int64_t now_ns)
+{
+    if (now_ns <= start_ns)
+        return view->v0;
+    return add(view->v0, gain(view->limit.rate, (uint64_t)now_ns - (uint64_t)start_ns));
+}
+
+/* The first nanosecond at which the clock has come to `position`. */
+static inline int64_t time_of(const struct view *view, int64_t start_ns, uint64_t position)
+{
+    if (position <= view->v0)
+        return start_ns;
+    wide scaled = ((wide)(position - view->v0) << RATE_SHIFT) + (view->limit.rate - 1);
+    wide ns = scaled <= UINT64_MAX ? (uint64_t)scaled / view->limit.rate : scaled / view->limit.rate;
+    return ns > (uint64_t)(TIME_NEVER - start_ns) ? TIME_NEVER : start_ns + (int64_t)ns;
+}
+
+/* Had the clock come to `position` by then?  Before the picture's start it is read backwards along
+ * the present rate: a place that was due before a block or a change of rate is as late as it was,
+ * in tokens, and the time for which the clock stood still does not count. */
+static inline bool was_due_by(const struct view *view, const struct picture *picture, uint64_t position,
+                              int64_t then_ns)
+{
+    if (then_ns >= picture->start_ns)
+        return position <= clock_at(view, picture->start_ns, then_ns);
+    if (picture->refilled)
+        return false;
+    wide back = (wide)view->limit.rate * ((uint64_t)picture->start_ns - (uint64_t)then_ns);
+    wide tokens = (back + ((UINT64_C(1) << RATE_SHIFT) - 1)) >> RATE_SHIFT;
+    return tokens <= view->v0 && position <= view->v0 - (uint64_t)tokens;
+}
+
+static inline uint64_t next_place(uint64_t tat, uint64_t clock)
+{
+    return add(larger(tat, clock), TOKEN_ONE);
+}
+
+/* --------------------------------------------------------------------- reading ---- */
+
+static inline unsigned index_of(uint64_t word)
+{
+    return (unsigned)(word & (BUCKET_RECORDS - 1));
+}
+
+static inline void copy_view(const struct record_limit *from, uint64_t column, struct view *to)
+{
+    const struct limit limit = {
+        .rate = shared_load(&from->rate),
+        .burst = shared_load(&from->burst),
+        .published = shared_load(&from->published),
+        .window_ns = shared_time(shared_load(&from->window_ns)),
+        .jitter_ns = shared_time(shared_load(&from->jitter_ns)),
+    };
+    to->limit = valid_limit(&limit);
+    to->v0 = shared_load(&from->v0);
+    to->column = (unsigned)(column & (RATES_MAX - 1));
+}
+
+static inline uint64_t copy_head(const struct record *record, struct picture *out)
+{
+    uint64_t shape = shared_load(&record->shape);
+    out->start_ns = shared_time(shared_load(&record->start_ns));
+    out->hard_start_ns = shared_time(shared_load(&record->hard_start_ns));
+    if (out->hard_start_ns > out->start_ns)
+        out->hard_start_ns = out->start_ns;
+    out->held_until_ns = shared_time(shared_load(&record->held_until_ns));
+    out->refilled = shape & RECORD_REFILLED;
+    out->count = (unsigned)smaller(shape & RECORD_COUNT_MASK, RATES_MAX);
+    return shape;
+}
+
+/* What is in force now, its limits only if they are asked for.  Nothing was ever published: no limits, no block. */
+static inline void read_record(const struct bucket *bucket, struct picture *out, bool with_limits)
+{
+    for (int i = 0; i < READ_TRIES; i++) {
+        uint64_t word = shared_load(&bucket->published);
+        out->word = word;
+        if (word >> PUBLISHED_INDEX_BITS == 0) {
+            out->start_ns = out->hard_start_ns = out->held_until_ns = 0;
+            out->refilled = false;
+            out->count = 0;
+            return;
+        }
+        const struct record *record = &bucket->record[index_of(word)];
+        uint64_t shape = copy_head(record, out);
+        for (unsigned at = 0; with_limits && at < out->count; at++)
+            copy_view(&record->limit[at], shape >> (RECORD_COLUMNS_SHIFT + 8 * at), &out->view[at]);
+        if (shared_load(&bucket->published) == word)
+            return;
+    }
+}
+
+static inline void read_picture(const struct bucket *bucket, struct picture *out)
+{
+    read_record(bucket, out, true);
+}
+
+/* All but the limits themselves. */
+static inline void read_head(const struct bucket *bucket, struct picture *out)
+{
+    read_record(bucket, out, false);
+}
+
+#endif
