@@ -54,6 +54,14 @@ $(BUILD)/%.o: %.c
 	@mkdir -p $(@D)
 	$(call say,compile $<)$(compile) -c -o $@ $<
 
+# What has paths compiled into it is compiled again when they change.
+PATHS := $(LIBDIR) $(DATADIR)
+$(BUILD)/paths: FORCE
+	@mkdir -p $(@D)
+	@echo '$(PATHS)' | cmp -s - $@ || echo '$(PATHS)' > $@
+$(call objects,core/system/config_presets.c tools/curtsy/preload.c tools/curtsy/presets.c tools/curtsy/summary.c): $(BUILD)/paths
+FORCE:
+
 # It is embedded, which the compiler's list of dependencies does not tell.
 $(BUILD)/tools/curtsy/init.o: ratelimit.ini
 
@@ -139,5 +147,6 @@ clean:
 -include tools/install.mk
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
 
-.PHONY: all help tests-built check check-unit check-fuzz-seeds check-stress check-integration check-asan check-tsan fuzz demo bench clean
+
+.PHONY: FORCE all help tests-built check check-unit check-fuzz-seeds check-stress check-integration check-asan check-tsan fuzz demo bench clean
 .SECONDARY:

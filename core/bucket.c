@@ -415,6 +415,13 @@ static void copy_name(const struct bucket *bucket, char name[BUCKET_NAME_SIZE])
             *c = '?';
 }
 
+int64_t bucket_held_until_ns(const struct bucket *bucket, int64_t now_ns)
+{
+    struct picture picture;
+    read_picture(bucket, &picture);
+    return now_ns < picture.held_until_ns ? picture.held_until_ns : 0;
+}
+
 void bucket_read_state(const struct bucket *bucket, int64_t now_ns, struct bucket_state *out)
 {
     struct picture picture;

@@ -173,6 +173,9 @@ enum operator_mode bucket_mode(const struct bucket *bucket, int64_t now_ns);
 /* What blocks it now, if anything does. */
 enum block_kind bucket_block_kind(const struct bucket *bucket, int64_t now_ns);
 
+/* Until when the operator holds it; 0: he does not. */
+int64_t bucket_held_until_ns(const struct bucket *bucket, int64_t now_ns);
+
 /* A consistent picture, for status and metrics. */
 struct bucket_state {
     char name[BUCKET_NAME_SIZE];

@@ -219,9 +219,20 @@ static void note_lateness(struct governor_request *request, int64_t now_ns)
         request->late_ns = add_saturating(request->late_ns, now_ns - request->expected_ns);
 }
 
+/* A hold is the operator's own word: programs wait for its end, however long, unless they wait for nothing. */
+static void note_holds(struct governor_request *request, int64_t now_ns)
+{
+    for (unsigned i = 0; i < request->places.count && request->max_wait_ns > 0; i++) {
+        int64_t held_ns = bucket_held_until_ns(request->places.bucket[i], now_ns) - request->begun_ns;
+        if (held_ns > request->held_ns)
+            request->held_ns = held_ns;
+    }
+}
+
 static int64_t longest_wait_ns(const struct governor_request *request)
 {
-    return add_saturating(add_saturating(request->begun_ns, request->max_wait_ns), request->late_ns);
+    int64_t allowed_ns = add_saturating(request->max_wait_ns, add_saturating(request->held_ns, request->late_ns));
+    return add_saturating(request->begun_ns, allowed_ns);
 }
 
 /* Without an attempt there is no response to hand over, only an error that cost nothing: a loop
@@ -311,8 +322,8 @@ static bool would_break_a_bound(const struct governor_request *request, int64_t 
 static struct governor_step admit_freely(struct governor_request *request, int64_t until_ns, int64_t now_ns)
 {
     bool has_waited = request->wait_began_ns != 0;
-    places_give_back(&request->places);
     if (request->attempts > 0) {
+        places_give_back(&request->places);
         end_wait(request, now_ns);
         return step(GOVERNOR_REFUSE, CAUSE_MODE, TIME_NEVER);
     }
@@ -338,6 +349,7 @@ static OFF_THE_SHORT_WAY struct governor_step admit_closely(struct governor_requ
     if (request->mode == MODE_ENFORCE && now_ns >= request->not_before_ns && places_take_due(&request->places, now_ns))
         return send_now(request, now_ns);
 
+    note_holds(request, now_ns);
     int64_t until_ns = places_look(&request->places, now_ns);
     if (request->mode != MODE_ENFORCE)
         return admit_freely(request, until_ns, now_ns);

@@ -76,6 +76,7 @@ struct governor_request {
     int64_t wait_began_ns; /* 0: not waiting */
     int64_t waited_ns;     /* in all */
     int64_t expected_ns;   /* by when it was expected back while it waits */
+    int64_t held_ns;       /* how long the operator's holds have been meant to last, counted from its beginning */
     int64_t late_ns;       /* how much later it has come, in all: the program or the machine stood still */
     bool others_hold;      /* its buckets have other limits in force than its policy asks for */
     bool was_refused;      /* the last outcome was a refusal: 429 and its kin, whoever gets it */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The segment's layout in memory, for the files that work on it (segment.c, bucket.c, events.c,
- * waiters.c) and for the test that pins every offset.  Anybody else sees opaque pointers.
+ * waiters.c, bucket_publishing.c, glance.h) and for the test that pins every offset.  Anybody else sees opaque
+ * pointers.
  *
  *     0        header, one page
  *     4096     table of buckets: set_count sets of SEGMENT_WAYS buckets
@@ -43,7 +44,7 @@
 /*
  * Every write to shared memory goes through these, so that one hook stands between any two of
  * them: the crash test puts an _exit there and dies at each of them in turn.  Loads acquire and
- * stores release: the argument for publishing (bucket.c) needs it, and it costs nothing on x86.
+ * stores release: the argument for publishing (bucket_publishing.c) needs it, and it costs nothing on x86.
  */
 #ifndef SHARED_STEP
 #define SHARED_STEP() ((void)0)

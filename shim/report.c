@@ -53,7 +53,9 @@ static int64_t rounded(int64_t wait_ns)
 static void write_endpoint(const struct governed *governed, char *endpoint, size_t size)
 {
     const struct target *target = hop_answering(governed);
-    log_endpoint(governed->method, target->host, target->path, endpoint, size);
+    char authority[TARGET_AUTHORITY_SIZE];
+    target_write_authority(target, authority);
+    log_endpoint(governed->method, authority, target->path, endpoint, size);
 }
 
 static void say(const struct governed *governed, struct pacer *pacer, struct log_record *record, const char *why)
@@ -153,7 +155,7 @@ void report_policy(const struct governed *governed)
         add(&writer, "%s %s", i ? "," : "", resolved->buckets[i].name);
     add(&writer, ";");
     add_values(&writer, &resolved->values);
-    log_endpoint(governed->method, governed->target.host, governed->target.path, endpoint, sizeof endpoint);
+    write_endpoint(governed, endpoint, sizeof endpoint);
     struct log_record record = {.level = LOG_DEBUG, .event = LOG_NOTICE, .endpoint = endpoint, .message = text};
     log_sink_write(&record);
 }
@@ -172,7 +174,7 @@ static void write_limits(const struct limits *limits, char *text, size_t size)
 void report_stricter_limit(struct governed *governed)
 {
     const struct places *places = &governed->request.places;
-    char in_force[256], asked[256], message[sizeof in_force + sizeof asked + 64];
+    char in_force[256], asked[256], message[sizeof in_force + sizeof asked + 96];
     governed->told_of_others = true;
     for (unsigned i = 0; i < places->count && log_sink_wants(LOG_INFO); i++) {
         struct bucket_state state;
@@ -181,8 +183,8 @@ void report_stricter_limit(struct governed *governed)
         write_limits(places->limits[i], asked, sizeof asked);
         if (strcmp(in_force, asked) == 0)
             continue;
-        snprintf(message, sizeof message, "another process asks for a stricter limit: %s holds, and not %s", in_force,
-                 asked);
+        snprintf(message, sizeof message, "another process or section asks for a stricter limit: %s holds, and not %s",
+                 in_force, asked);
         struct log_record record = {.level = LOG_INFO, .event = LOG_NOTICE};
         say(governed, &others_pacer, &record, message);
         return;
@@ -281,7 +283,7 @@ static void add_outcome_events(const struct governed *governed, const struct gov
                   request->stopped_ns);
     if (step->action == GOVERNOR_DELIVER && step->would_wait_ns)
         add_event(governed, EVENT_WOULD_RETRY, status, step->cause, step->would_wait_ns);
-    else if (is_give_up(step))
+    else if (is_give_up(step) || (step->action == GOVERNOR_DELIVER && step->cause == CAUSE_NOT_REPEATABLE))
         add_event(governed, EVENT_GAVE_UP, status, step->cause, 0);
 }
 
@@ -334,17 +336,24 @@ void report_outcome(const struct governed *governed, const struct governor_step 
         tell_outcome(governed, step, code, is_plain);
 }
 
-/* A request that was not sent at all failed because of us: that is said. */
+/* A call that may fail. */
+static bool is_best_effort(const struct governed *governed)
+{
+    return governed->resolved.values.profile == PROFILE_BEST_EFFORT;
+}
+
+/* A request that was not sent at all failed because of us: that is said, unless it may fail. */
 void report_giving_up(const struct governed *governed, const struct governor_step *step)
 {
     unsigned attempts = governed->request.attempts;
     int status = attempts ? governed->gate.status : 0;
     char bound[BOUND_SIZE];
     int64_t wait_ns = step->until_ns == TIME_NEVER ? 0 : step->until_ns - clock_now_ns();
-    add_event(governed, EVENT_GAVE_UP, status, step->cause, wait_ns);
+    if (step->cause != CAUSE_MODE) /* which is an event of its own */
+        add_event(governed, EVENT_GAVE_UP, status, step->cause, wait_ns);
     write_bound(governed, bound);
     struct log_record record = {
-        .level = attempts ? LOG_INFO : LOG_WARN,
+        .level = attempts || is_best_effort(governed) ? LOG_INFO : LOG_WARN,
         .event = LOG_GAVE_UP,
         .status = status,
         .attempt = attempts,
@@ -357,7 +366,9 @@ void report_giving_up(const struct governed *governed, const struct governor_ste
 
 void report_refusal(const struct governed *governed, const struct governor_step *step, char *buffer, size_t size)
 {
-    const char *bound = step->cause == CAUSE_APP_TIMEOUT ? "its timeout" : "max_wait";
+    const char *bound = step->cause == CAUSE_APP_TIMEOUT ? "its timeout"
+                        : is_best_effort(governed)       ? "profile = best_effort"
+                                                         : "max_wait";
     char wait[64];
     int64_t left_ns = step->until_ns - clock_now_ns();
     /* Rounded up to whole seconds: a promise that is kept. */

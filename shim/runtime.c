@@ -139,14 +139,15 @@ static void make_first(void)
     errno = saved_errno;
 }
 
-/* The files as they are now.  What was read before stays in force when they cannot be read: after a
- * chroot or as another user they may not be there for us. */
+/* The files as they are now.  What was read before stays in force when they cannot be read (after a
+ * chroot or as another user they may not be there for us) and when they have faults: a file that was
+ * saved half-way must not take the quota away from programs that run. */
 static struct policy_part *read_again(struct snapshot *before)
 {
     if (before->policy->root != parts_root())
         return before->policy;
     struct policy_part *policy = policy_part_read(program, false);
-    if (policy && policy->sources.complete)
+    if (policy && policy->sources.complete && (!policy->has_faults || before->policy->has_faults))
         return policy;
     policy_part_drop(policy);
     return before->policy;

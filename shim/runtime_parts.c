@@ -87,13 +87,14 @@ struct policy_part *policy_part_read(const char *program, bool first)
         return NULL;
     part->root = parts_root();
     part->config = config_files_load(parts_environment(), &part->sources, keep_first_error, fault);
+    part->has_faults = fault[0];
     if (part->config && part->sources.machine_wide)
         part->machine = config_files_load_machine("");
     if (!part->config || (part->sources.machine_wide && !part->machine)) {
         policy_part_drop(part);
         return NULL;
     }
-    if (first || part->sources.complete)
+    if (first || (part->sources.complete && !part->has_faults))
         set_up_log(&part->config->settings, program, first, fault);
     if (fault[0])
         log_sink_fail_open(fault);

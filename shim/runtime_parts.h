@@ -24,7 +24,8 @@ struct policy_part {
     struct config *config;
     struct config *machine; /* NULL unless sources.machine_wide */
     struct config_sources sources;
-    uint64_t root; /* names the file system's root that they were read below: device and inode */
+    bool has_faults; /* something in the files was not understood and left out */
+    uint64_t root;   /* names the file system's root that they were read below: device and inode */
 };
 
 struct memory_part {

@@ -8,6 +8,7 @@
 #include "core/policy.h"
 
 #include <ctype.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -160,4 +161,15 @@ bool target_of_url(const struct real *real, const char *text, struct target *tar
                 take_apart(real, url, NULL, target);
     real->curl_url_cleanup(url);
     return ours;
+}
+
+void target_write_authority(const struct target *target, char authority[TARGET_AUTHORITY_SIZE])
+{
+    bool is_usual = target->port == 80 || target->port == 443;
+    bool is_address = strchr(target->host, ':');
+    if (is_usual)
+        snprintf(authority, TARGET_AUTHORITY_SIZE, "%s", target->host);
+    else
+        snprintf(authority, TARGET_AUTHORITY_SIZE, is_address ? "[%s]:%u" : "%s:%u", target->host,
+                 (unsigned)target->port);
 }

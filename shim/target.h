@@ -20,6 +20,11 @@ struct target {
     bool is_loopback;
 };
 
+/* The host, with its port behind it unless that is a usual one (80, 443): two services on one machine
+ * are two. */
+#define TARGET_AUTHORITY_SIZE (TARGET_HOST_SIZE + sizeof "[]:65535")
+void target_write_authority(const struct target *target, char authority[TARGET_AUTHORITY_SIZE]);
+
 /* False when it is not http or https to an ordinary host: then the transfer passes untouched. */
 bool target_of(const struct transfer *transfer, struct target *target);
 

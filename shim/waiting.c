@@ -22,8 +22,9 @@ static void enter(struct governed *governed, const struct governor_step *step)
         .until_ns = step->until_ns,
     };
     snprintf(waiter.bucket, sizeof waiter.bucket, "%s", governed->resolved.buckets[0].name);
-    log_endpoint(governed->method, governed->target.host, governed->target.path, waiter.endpoint,
-                 sizeof waiter.endpoint);
+    char authority[TARGET_AUTHORITY_SIZE];
+    target_write_authority(&governed->target, authority);
+    log_endpoint(governed->method, authority, governed->target.path, waiter.endpoint, sizeof waiter.endpoint);
     governed->waiter = waiters_enter(&governed->runtime->segment, &governed->runtime->governor.world, &waiter);
 }
 

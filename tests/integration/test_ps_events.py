@@ -60,7 +60,7 @@ def test_ps_shows_each_waiter(up, curtsy):
     began = time.time()
     curl = curtsy.start(["curl", "-sS", up.url("/v1/things?key=secret"), "-H", "Authorization: Bearer secret"])
     (waiter,) = waits(curtsy, curl)
-    assert waiter["endpoint"] == "GET 127.0.0.1/v1/things" and waiter["bucket"] == up.authority
+    assert waiter["endpoint"] == f"GET {up.authority}/v1/things" and waiter["bucket"] == up.authority
     assert waiter["cause"] == "hold"
     assert 0 <= waiter["waited_s"] <= time.time() - began + 1 and 0 < waiter["left_s"] <= 80
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", waiter["since"])
@@ -76,7 +76,7 @@ def test_ps_shows_each_waiter(up, curtsy):
     assert first.startswith(f"segment {curtsy.segment}, owned by ") and heading.split()[0] == "PID"
     (at,) = [at for at, line in enumerate(lines) if line.split()[0] == str(curl.pid)]
     assert {str(curtsy.segment), str(curtsy.config_file), "curl", "enforce"} <= set(lines[at].split())
-    assert f"waits for GET 127.0.0.1/v1/things (bucket {up.authority}): hold, since " in lines[at + 1]
+    assert f"waits for GET {up.authority}/v1/things (bucket {up.authority}): hold, since " in lines[at + 1]
     assert b"secret" not in result.stdout
 
 
@@ -85,8 +85,8 @@ def test_ps_tells_waiters_of_threads_and_processes_apart(up, curtsy):
     many = curtsy.start([curtsy.victim("threads"), up.url("/many"), "5", "1"])
     one = curtsy.start(["curl", "-sS", up.url("/one")])
     until(lambda: len(waits(curtsy, many)) == 5)
-    assert [waiter["endpoint"] for waiter in waits(curtsy, many)] == ["GET 127.0.0.1/many"] * 5
-    assert [waiter["endpoint"] for waiter in waits(curtsy, one)] == ["GET 127.0.0.1/one"]
+    assert [waiter["endpoint"] for waiter in waits(curtsy, many)] == [f"GET {up.authority}/many"] * 5
+    assert [waiter["endpoint"] for waiter in waits(curtsy, one)] == [f"GET {up.authority}/one"]
     began = [waiter["since"] for waiter in waits(curtsy, many)]
     assert began == sorted(began)
 
@@ -335,7 +335,7 @@ def test_events_hold_each_refusal(up, curtsy):
     assert len(refused) == 2
     for number, event in enumerate(refused, 1):
         assert event["status"] == 429 and event["attempt"] == number and event["cause"] == "retry_after"
-        assert event["endpoint"] == "GET 127.0.0.1/v1/things/*" and event["program"] == "curl"
+        assert event["endpoint"] == f"GET {up.authority}/v1/things/*" and event["program"] == "curl"
         assert event["wait_s"] >= 0.99
         assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", event["time"])
     assert refused[0]["pid"] == refused[1]["pid"] and refused[0]["time"] < refused[1]["time"]
@@ -352,9 +352,9 @@ def test_events_as_text(up, curtsy):
     assert first.startswith(f"segment {curtsy.segment}, owned by ") and heading.split()[:2] == ["TIME", "EVENT"]
     (refused,) = [line for line in lines if " refused " in line]
     assert re.fullmatch(
-        r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}  refused +429 +\S+ retry_after +1 +GET 127\.0\.0\.1/a +curl\[\d+\]", refused
+        r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}  refused +429 +\S+ retry_after +1 +GET 127\.0\.0\.1:\d+/a +curl\[\d+\]", refused
     )
-    assert re.search(r" operator +- +- +- +- +release 127\.0\.0\.1 +curtsy\[\d+\]$", lines[-1])
+    assert re.search(r" operator +- +- +- +- +release 127\.0\.0\.1 +curtsy by \w+\[\d+\]$", lines[-1])
     (utc,) = [event["time"] for event in events(curtsy) if event["event"] == "refused"]
     assert (int(refused[11:13]) - int(utc[11:13])) % 24 == 5
 
@@ -366,7 +366,7 @@ def test_events_of_a_host(up, curtsy):
         assert curtsy.tool(*command.split()).rc == 0
     assert curtsy.tool("release", up.authority).rc == 0
     of_upstream = [event["endpoint"] for event in events(curtsy, "127.0.0.1")]
-    assert "GET 127.0.0.1/" in of_upstream
+    assert f"GET {up.authority}/" in of_upstream
     assert of_upstream[-4:] == ["mode observe", "mode auto 127.0.0.1", "mode observe for 1s", f"release {up.authority}"]
     assert events(curtsy, up.authority) == events(curtsy, "127.0.0.1")
     of_example = [event["endpoint"] for event in events(curtsy, "API.example.com.")]

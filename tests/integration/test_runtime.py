@@ -147,16 +147,27 @@ def test_what_was_read_stays_in_force_when_it_cannot_be_read_again(curtsy, up, h
         curtsy.config_file.rmdir()
 
 
-def test_a_bad_value_inherits_and_the_rest_holds_after_reload(curtsy, up):
-    curtsy.configure("")
+def test_files_with_a_fault_do_not_replace_good_ones_in_programs_that_run(curtsy, up):
+    """Saved half-way, say; a program that starts with them has what of them is good."""
+    curtsy.configure(REFUSES)
     with Session(curtsy) as session:
         assert session.get(up.url("/")) == "200"
-        curtsy.configure(REFUSES + "base_delay = banana\n\0\xff[[[\n")
-        curtsy.tool("reload", "--force")
+        curtsy.configure("[127.0.0.1:")
+        assert curtsy.curl(up.url("/", host="localhost")).rc == 0  # starts, and tells the others
+        assert curtsy.tool("reload").rc == 1
+        assert curtsy.tool("reload", "--force").rc == 0
+        assert is_refused(session.get(up.url("/")))
+        stderr = session.finish()
+    assert "ratelimit.ini:1" in stderr and stderr.count("curtsy[") == 2  # that, and the give-up
+
+
+def test_a_bad_value_inherits_and_the_rest_holds_at_the_start(curtsy, up):
+    curtsy.configure(REFUSES + "base_delay = banana\n\0\xff[[[\n")
+    with Session(curtsy) as session:
         assert session.get(up.url("/")) == "200"
         assert is_refused(session.get(up.url("/")))
         stderr = session.finish()
-    assert "ratelimit.ini:5" in stderr and stderr.count("curtsy[") == 2  # that, and the give-up
+    assert "ratelimit.ini:5" in stderr and stderr.count("curtsy[") == 2
 
 
 def test_the_log_level_follows_the_configuration(curtsy, up):
@@ -209,7 +220,7 @@ def test_of_two_files_the_stricter_holds_and_it_is_said(curtsy, up):
         assert curtsy.curl(up.url("/")).rc == 28  # the one of this hour is gone
         assert is_refused(other.get(up.url("/")))
         stderr = other.finish()
-    assert "another process asks for a stricter limit: quota 1/h holds, and not quota 1000/h" in stderr
+    assert "another process or section asks for a stricter limit: quota 1/h holds, and not quota 1000/h" in stderr
 
 
 def waits_for(curtsy, count):

@@ -155,15 +155,58 @@ static void test_a_hold_is_waited_for_and_a_release_ends_it(void **state)
     assert_int_equal(governor_admit(&request, world->now_ns).action, GOVERNOR_SEND);
 }
 
-static void test_a_hold_beyond_max_wait_fails_at_once(void **state)
+/* max_wait, 90 s, is for what comes before the hold and after it. */
+static void test_a_hold_is_waited_for_however_long_it_is(void **state)
+{
+    struct world *world = *state;
+    struct governor_request before, within;
+    have_a_waiter(world, &before);
+    world->now_ns += S;
+    int64_t lifts_ns = world->now_ns + 3600 * S;
+    bucket_block(world->bucket, &world->governor.world, world->now_ns, lifts_ns, BLOCK_HOLD);
+    begin(world, &within);
+    assert_int_equal(governor_admit(&before, world->now_ns).action, GOVERNOR_WAIT);
+    assert_int_equal(governor_admit(&within, world->now_ns).action, GOVERNOR_WAIT);
+    assert_int_equal(admit(world, &before).action, GOVERNOR_SEND);
+    assert_true(world->now_ns >= lifts_ns);
+    governor_sent(&before, world->now_ns);
+    assert_int_equal(admit(world, &within).action, GOVERNOR_SEND);
+}
+
+static void test_who_waits_for_nothing_does_not_wait_for_a_hold(void **state)
 {
     struct world *world = *state;
     struct governor_request request;
-    bucket_block(world->bucket, &world->governor.world, world->now_ns, world->now_ns + 3600 * S, BLOCK_HOLD);
+    world->resolved.values.max_wait = 0;
+    set_quota(world, "100/s");
+    bucket_block(world->bucket, &world->governor.world, world->now_ns, world->now_ns + 60 * S, BLOCK_HOLD);
     begin(world, &request);
     struct governor_step step = governor_admit(&request, world->now_ns);
     assert_int_equal(step.action, GOVERNOR_REFUSE);
     assert_int_equal(step.cause, CAUSE_MAX_WAIT);
+}
+
+/* Who is let go uses the place that he had. */
+static void test_mode_off_charges_a_waiter_once(void **state)
+{
+    struct world *world = *state;
+    struct governor_request waiter[5];
+    struct bucket_state seen;
+    have_a_waiter(world, &waiter[0]);
+    for (int i = 1; i < 5; i++) {
+        begin(world, &waiter[i]);
+        assert_int_equal(governor_admit(&waiter[i], world->now_ns).action, GOVERNOR_WAIT);
+    }
+    bucket_read_state(world->bucket, world->now_ns, &seen);
+    double queued = seen.tokens[0];
+    segment_set_mode(&world->segment, OPERATOR_OFF, TIME_NEVER);
+    for (int i = 0; i < 5; i++) {
+        assert_int_equal(governor_admit(&waiter[i], world->now_ns).action, GOVERNOR_SEND);
+        governor_sent(&waiter[i], world->now_ns);
+        governor_end(&waiter[i], world->now_ns);
+    }
+    bucket_read_state(world->bucket, world->now_ns, &seen);
+    assert_true(seen.tokens[0] == queued);
 }
 
 static void test_best_effort_does_not_wait_and_is_not_slowed(void **state)
@@ -306,7 +349,9 @@ int main(void)
         TEST(test_observe_tells_what_would_have_been),
         TEST(test_what_observe_would_not_have_retried_is_not_told),
         TEST(test_a_hold_is_waited_for_and_a_release_ends_it),
-        TEST(test_a_hold_beyond_max_wait_fails_at_once),
+        TEST(test_a_hold_is_waited_for_however_long_it_is),
+        TEST(test_who_waits_for_nothing_does_not_wait_for_a_hold),
+        TEST(test_mode_off_charges_a_waiter_once),
         TEST(test_best_effort_does_not_wait_and_is_not_slowed),
         TEST(test_waiters_obey_new_limits_in_their_order),
         TEST(test_another_bucket_is_queued_for_anew_and_the_place_given_back),

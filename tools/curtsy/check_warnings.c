@@ -214,6 +214,21 @@ static void warn_of_apex(struct look *look)
         example_search(look->config, section, name_visit, look);
 }
 
+/* A bucket is its host's, and not a section's: two sections must not double a quota. */
+static void note_what_all_share(const struct look *look)
+{
+    const struct section *section = look->section;
+    const char *some = section->methods != NULL ? "methods" : section->programs != NULL ? "programs" : "credential";
+
+    if (section->path != NULL || (section->methods == NULL && section->programs == NULL && section->credential < 0) ||
+        !(section->set[POLICY_KEY_quota] || section->set[POLICY_KEY_rate]))
+        return;
+    tell(look, SEVERITY_NOTE, key_origin(section, section->set[POLICY_KEY_quota] ? POLICY_KEY_quota : POLICY_KEY_rate),
+         "[%s] speaks for some requests only (%s), and its limit is for their host's one bucket: while such requests "
+         "are made, and ten seconds longer, it holds for all others of the host too",
+         section->name, some);
+}
+
 void warn_of_section(const struct config *config, const struct section *section, diagnostic_sink *sink,
                      void *sink_context)
 {
@@ -224,6 +239,7 @@ void warn_of_section(const struct config *config, const struct section *section,
              "[%s] is never reached: wherever it matches, if anywhere, other sections set each of its keys",
              section->name);
     warn_of_apex(&look);
+    note_what_all_share(&look);
     example_resolve(config, section, &look.resolved);
     limits_from_policy(&look.resolved.values, &look.limits, NULL);
     warn_of_burst(&look);

@@ -312,7 +312,9 @@ static void write_endpoint(struct explanation *explanation)
 {
     const struct target *target = &explanation->url.target;
     char endpoint[sizeof(explanation->endpoint)];
-    size_t length = log_endpoint(explanation->method, target->host, target->path, endpoint, sizeof(endpoint));
+    char authority[TARGET_AUTHORITY_SIZE];
+    target_write_authority(target, authority);
+    size_t length = log_endpoint(explanation->method, authority, target->path, endpoint, sizeof(endpoint));
 
     printable_copy(explanation->endpoint, sizeof(explanation->endpoint), endpoint, length);
 }

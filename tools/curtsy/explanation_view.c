@@ -213,7 +213,7 @@ static void print_values(const struct explanation *explanation)
         make_printable((char *)policy_value_text(&resolved->values, key, value));
         origin_text(resolved->origins[i], origin, sizeof(origin));
         printf("  %s %-22s %-38s %s%s\n", is_default ? " " : "*", policy_keys[i].name, value, origin,
-               policy_keys[i].in_force || is_default ? "" : " (not in force yet)");
+               policy_keys[i].in_force ? "" : " (not in force yet)");
     }
 }
 
@@ -245,7 +245,7 @@ static void print_buckets(const struct explanation *explanation)
         for (unsigned j = 0; j < state->limits.count; j++)
             print_limit(&state->limits.item[j], state->tokens[j]);
         if (bucket->differs)
-            printf("        %sanother process' limits are in force, not this configuration's%s\n",
+            printf("        %sstricter limits are in force than these: another process or section asks for them%s\n",
                    output_style(STYLE_CAUTION), output_style(STYLE_PLAIN));
         if (state->block != BLOCK_NONE)
             printf("        %sblocked until %s, by %s%s\n",

@@ -9,9 +9,12 @@
 #include "tools/curtsy/output.h"
 
 #include "core/system/clock.h"
+#include "core/system/process.h"
+#include "core/waiters.h"
 
 #include <argp.h>
 #include <stdio.h>
+#include <string.h>
 
 enum { OPTION_SEGMENT = 256 };
 
@@ -126,8 +129,8 @@ int command_hold(int argc, char **argv)
         .args_doc = "HOST TIME",
         .doc = "Holds all requests to HOST for TIME, such as 10min; those that wait already wait on.\vHOST is "
                "api.github.com for every port of it, or host:8443, or a bucket's name as curtsy status shows it.  Of "
-               "two holds the longer one counts; curtsy release lifts them.  A request that would wait for longer than "
-               "its max_wait fails, as with a server's word.",
+               "two holds the longer one counts; curtsy release lifts them.  A hold does not count against max_wait: "
+               "requests wait for its end, unless their program's own timeout is over before.",
     };
     struct hold_options options = {.arguments_max = 2};
     int64_t time_ns = 0;
@@ -183,6 +186,45 @@ int command_release(int argc, char **argv)
 
 /* ---------------------------------------------------------------------- refill ---- */
 
+/* Does anybody wait for a place in it?  Of waiters the host's bucket is known; a path's belongs to it. */
+static bool has_waiters(const struct operation *operation, const char *name)
+{
+    struct waiter waiter;
+    unsigned cursor = 0;
+
+    while (waiters_next(&operation->view.segment, &cursor, &waiter)) {
+        size_t length = strlen(waiter.bucket);
+        bool is_meant = strncmp(name, waiter.bucket, length) == 0 && (name[length] == '\0' || name[length] == '/');
+        if (is_meant && !process_is_dead(waiter.owner))
+            return true;
+    }
+    return false;
+}
+
+static bool is_full(const struct bucket_state *state)
+{
+    for (unsigned i = 0; i < state->limits.count; i++)
+        if (state->tokens[i] * (double)TOKEN_ONE < (double)state->limits.item[i].burst)
+            return false;
+    return true;
+}
+
+/* What is owed for those who have gone away is nobody's: without waiters a bucket is full afterwards. */
+#define REFILLS_MAX 100000
+static bool refill_whole(const struct operation *operation, struct bucket *bucket, const char *name)
+{
+    struct bucket_state state;
+
+    for (unsigned i = 0; i < REFILLS_MAX; i++) {
+        if (!bucket_refill(bucket, &operation->world, operation->now_ns))
+            return false;
+        bucket_read_state(bucket, clock_now_ns(), &state);
+        if (is_full(&state) || has_waiters(operation, name))
+            return true;
+    }
+    return true;
+}
+
 static bool refill(const struct operation *operation, struct bucket *bucket, const struct bucket_state *before,
                    int64_t unused)
 {
@@ -191,7 +233,7 @@ static bool refill(const struct operation *operation, struct bucket *bucket, con
     int64_t now_ns;
 
     (void)unused;
-    if (!bucket_refill(bucket, &operation->world, operation->now_ns))
+    if (!refill_whole(operation, bucket, before->name))
         return busy(before);
     now_ns = clock_now_ns(); /* the new record begins after the operation */
     bucket_read_state(bucket, now_ns, &state);

@@ -11,6 +11,7 @@
 #include "core/system/process.h"
 
 #include <stdarg.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -90,9 +91,12 @@ bool operation_find(const struct operation *operation, const char *text, const s
 
 void operation_note(const struct operation *operation, const char *format, ...)
 {
-    struct event event = {.kind = EVENT_OPERATOR, .cause = CAUSE_NONE, .pid = (int)getpid(), .program = "curtsy"};
+    struct event event = {.kind = EVENT_OPERATOR, .cause = CAUSE_NONE, .pid = (int)getpid()};
+    const struct passwd *user = getpwuid(geteuid());
     struct timespec now;
     va_list arguments;
+
+    snprintf(event.program, sizeof(event.program), "curtsy by %.20s", user != NULL ? user->pw_name : "?");
 
     clock_gettime(CLOCK_REALTIME, &now);
     event.time_ms = (int64_t)now.tv_sec * 1000 + now.tv_nsec / NS_PER_MS;

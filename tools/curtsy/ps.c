@@ -379,8 +379,12 @@ static void print_process(const struct process *process, int64_t now_ns)
     snprintf(version, sizeof(version), "%s%s", process->version, process->is_replaced ? " (replaced since)" : "");
     snprintf(mode, sizeof(mode), "%s%s%s%s", mode_names[process->mode], process->mode_by != NULL ? " (" : "",
              process->mode_by != NULL ? process->mode_by : "", process->mode_by != NULL ? ")" : "");
-    if (segment[0] == '\0')
-        segment = process->has_anonymous ? "private" : "none yet";
+    if (segment[0] == '\0' && !process->has_anonymous) {
+        segment = "none yet";
+        snprintf(mode, sizeof(mode), "no libcurl used");
+    } else if (segment[0] == '\0') {
+        segment = "private";
+    }
     printf("%7d %-10s %-16s %-9s %-22s %-28s %s%s%s\n", (int)process->pid, process->user, process->program, version,
            mode, segment, process->segment_is_replaced ? "(replaced since) " : "",
            process->config[0] != '\0' ? process->config : "default layers", process->has_set ? " and CURTSY_SET" : "");

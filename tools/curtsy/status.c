@@ -223,6 +223,8 @@ static int show_nothing(struct status *status)
         printf("nothing has run under Curtsy here yet: no segment %s\n", view->name);
     } else {
         view_print(view);
+        if (access(CURTSY_OFF_FILE, F_OK) == 0)
+            printf("%sswitched off by %s%s\n", output_style(STYLE_CAUTION), CURTSY_OFF_FILE, output_style(STYLE_PLAIN));
     }
     return STATUS_NEGATIVE;
 }
