@@ -373,6 +373,11 @@ struct metrics *bucket_metrics(struct bucket *bucket)
     return &bucket->metrics;
 }
 
+uint64_t bucket_key(const struct bucket *bucket)
+{
+    return shared_load(&bucket->key);
+}
+
 void bucket_set_mode(struct bucket *bucket, enum operator_mode mode, int64_t until_ns)
 {
     shared_store(&bucket->mode, operator_word(mode, until_ns));

@@ -166,6 +166,10 @@ int64_t bucket_note_refusal(struct bucket *bucket, int64_t now_ns);
 /* Where everyone counts; see core/metrics.h. */
 struct metrics *bucket_metrics(struct bucket *bucket);
 
+/* What it is told by (segment_key of its name).  Another one than before: it was idle for so long that it
+ * was given to another name. */
+uint64_t bucket_key(const struct bucket *bucket);
+
 /* The operator's mode for this bucket alone (core/operator.h). */
 void bucket_set_mode(struct bucket *bucket, enum operator_mode mode, int64_t until_ns);
 enum operator_mode bucket_mode(const struct bucket *bucket, int64_t now_ns);

@@ -78,7 +78,8 @@ static void advance(struct picture *picture, int64_t now_ns)
         return;
     for (unsigned i = 0; i < picture->count; i++)
         picture->view[i].v0 = clock_at(&picture->view[i], picture->start_ns, now_ns);
-    picture->start_ns = picture->hard_start_ns = picture->held_until_ns = now_ns;
+    picture->start_ns = picture->hard_start_ns = now_ns;
+    picture->held_until_ns = 0;
 }
 
 /* Puts a record back.  By compare-and-swap, so that it is not taken from anybody else. */
@@ -241,7 +242,8 @@ static bool edit_release(const struct bucket *bucket, struct draft *draft, int64
     (void)wish;
     if (draft->picture.start_ns <= now_ns)
         return false;
-    draft->picture.start_ns = draft->picture.hard_start_ns = draft->picture.held_until_ns = now_ns;
+    draft->picture.start_ns = draft->picture.hard_start_ns = now_ns;
+    draft->picture.held_until_ns = 0;
     return true;
 }
 

@@ -252,7 +252,7 @@ static int64_t time_to_refuse(const struct governor_request *request, int64_t no
 static struct governor_step refuse(struct governor_request *request, enum cause cause, int64_t until_ns, int64_t now_ns)
 {
     places_give_back(&request->places);
-    if (cause == CAUSE_MAX_WAIT && request->places.count) {
+    if ((cause == CAUSE_MAX_WAIT || cause == CAUSE_APP_TIMEOUT) && request->attempts == 0 && request->places.count) {
         if (!request->refuse_at_ns)
             request->refuse_at_ns = time_to_refuse(request, now_ns);
         if (now_ns < request->refuse_at_ns)
@@ -592,6 +592,7 @@ static OFF_THE_SHORT_WAY struct governor_step react(struct governor_request *req
 struct governor_step governor_outcome(struct governor_request *request, const struct outcome *outcome,
                                       struct bucket *speaker, int64_t now_ns, int64_t now_s)
 {
+    places_leave_strangers(&request->places);
     if (!classify_is_ordinary(request->policy, outcome))
         return react(request, outcome, speaker, now_ns, now_s);
     note_answer(request, outcome, false, now_ns);

@@ -422,15 +422,18 @@ static bool is_hex_digit(char c)
 /* Does a path segment name one thing among many, or is it a secret?  A UUID is longer than 32. */
 static bool is_identifier(const char *segment, size_t length)
 {
-    size_t digits = 0, hex_digits = 0, letters = 0;
+    size_t digits = 0, hex_digits = 0, letters = 0, capitals = 0, marks = 0;
     for (size_t i = 0; i < length; i++) {
         if (segment[i] == '@' || segment[i] == '%' || segment[i] == '=')
             return true;
         digits += scan_is_digit(segment[i]);
         hex_digits += is_hex_digit(segment[i]);
         letters += scan_is_letter(segment[i]);
+        capitals += segment[i] >= 'A' && segment[i] <= 'Z';
+        marks += segment[i] == '-' || segment[i] == '_' || segment[i] == '.' || segment[i] == '~';
     }
-    bool is_token = length >= 16 && digits > 0 && letters > 0 && digits + letters == length;
+    bool is_mixed = (digits > 0 && letters > 0) || (capitals > 0 && capitals < letters);
+    bool is_token = length >= 16 && is_mixed && digits + letters + marks == length;
     return length > 32 || (length > 0 && digits == length) || (length >= 8 && hex_digits == length) || is_token;
 }
 

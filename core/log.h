@@ -62,9 +62,9 @@ size_t log_format_syslog(const struct log_record *record, const struct calendar_
 size_t log_format_time(int64_t time_s, char *buffer, size_t size);
 
 /* "METHOD host/path" with identifiers folded to '*': segments that are numeric, hexadecimal of 8 or
- * more, UUIDs, longer than 32, letters and digits mixed of 16 or more (web hooks carry their secret
- * so), or hold an '@', '%' or '='; at most 6 segments, then "/..."; never query or userinfo.
- * Returns its length; it is cut to fit. */
+ * more, UUIDs, longer than 32, letters mixed with digits or capitals of 16 or more, marks between them or
+ * not (web hooks carry their secret so), or hold an '@', '%' or '='; at most 6 segments, then "/..."; never query or
+ * userinfo. Returns its length; it is cut to fit. */
 size_t log_endpoint(const char *method, const char *host, const char *path, char *buffer, size_t size);
 
 #endif

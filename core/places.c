@@ -20,6 +20,20 @@ void places_take_over(struct places *places, const struct places *from)
     places->holds_some = from->holds_some;
 }
 
+void places_leave_strangers(struct places *places)
+{
+    unsigned kept = 0;
+    for (unsigned i = 0; i < places->count; i++) {
+        if (bucket_key(places->bucket[i]) != places->key[i])
+            continue;
+        places->bucket[kept] = places->bucket[i];
+        places->limits[kept] = places->limits[i];
+        places->key[kept] = places->key[i];
+        places->slot[kept++] = places->slot[i];
+    }
+    places->count = kept;
+}
+
 bool places_are_open(const struct places *places, int64_t now_ns)
 {
     for (unsigned i = 0; i < places->count; i++)

@@ -25,6 +25,7 @@
 struct places {
     struct bucket *bucket[POLICY_BUCKETS_MAX];
     const struct limits *limits[POLICY_BUCKETS_MAX]; /* asked for in them */
+    uint64_t key[POLICY_BUCKETS_MAX];                /* what each was told by when it was added */
     struct bucket_slot slot[POLICY_BUCKETS_MAX];
     unsigned count;
     bool holds_some; /* false: no slot is booked */
@@ -43,8 +44,13 @@ static inline void places_add(struct places *places, struct bucket *bucket, cons
     unsigned i = places->count++;
     places->bucket[i] = bucket;
     places->limits[i] = limits;
+    places->key[i] = bucket_key(bucket);
     places->slot[i].booked = false;
 }
+
+/* A request may be under way for so long that its bucket was given to another host: then what comes of it
+ * is none of that one's affair, and it has no bucket any more. */
+void places_leave_strangers(struct places *places);
 
 /* What `from` holds in the same buckets. */
 void places_take_over(struct places *places, const struct places *from);

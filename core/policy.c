@@ -488,6 +488,10 @@ void policy_tighten(struct resolved_policy *out, const struct resolved_policy *m
     memcpy(wanted, out->buckets, sizeof wanted);
     memcpy(out->buckets, machine->buckets, sizeof out->buckets);
     out->bucket_count = machine->bucket_count;
+    /* How far a server's word to one is believed for all. */
+    out->values.max_block = machine->values.max_block;
+    out->values.spread = machine->values.spread;
+    out->values.spread_max = machine->values.spread_max;
     for (unsigned i = 0; i < wanted_count && out->bucket_count < POLICY_BUCKETS_MAX; i++) {
         if (!are_stricter(&wanted[i].limits, limits_of_bucket(machine, wanted[i].name)))
             continue;

@@ -197,6 +197,14 @@ static CURLcode refuse_unattempted(struct transfer *transfer, const struct gover
     return CURLE_OPERATION_TIMEDOUT;
 }
 
+/* A new connection costs system calls of libcurl's own; then a look at the world outside is not much more. */
+static bool has_connected(const struct transfer *transfer)
+{
+    long connections = 0;
+    transfer->real->curl_easy_getinfo(transfer_handle(transfer), CURLINFO_NUM_CONNECTS, &connections);
+    return connections > 0;
+}
+
 static CURLcode attempt(struct transfer *transfer, int64_t now_ns)
 {
     struct governed *governed = transfer->governed;
@@ -212,6 +220,8 @@ static CURLcode attempt(struct transfer *transfer, int64_t now_ns)
     governed->phase = PHASE_ATTEMPTING;
     CURLcode code = transfer->real->curl_easy_perform(transfer_handle(transfer));
     governed->phase = PHASE_WAITING;
+    if (has_connected(transfer))
+        runtime_look();
     return code;
 }
 

@@ -9,12 +9,12 @@
 #include "core/events.h"
 #include "core/system/clock.h"
 #include "core/system/log_sink.h"
-#include "core/system/process.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #define REPORT_SPACING_NS NS_PER_SECOND
 #define LONG_WAIT_NS NS_PER_SECOND
@@ -88,7 +88,7 @@ static void add_event(const struct governed *governed, enum event_kind kind, int
         .status = status,
         .attempt = governed->request.attempts,
         .wait_ns = wait_ns > 0 ? wait_ns : 0,
-        .pid = (int)(uint32_t)process_self(), /* getpid would be a system call */
+        .pid = (int)getpid(),
     };
     clock_gettime(CLOCK_REALTIME, &now);
     event.time_ms = (int64_t)now.tv_sec * 1000 + now.tv_nsec / NS_PER_MS;

@@ -19,6 +19,7 @@
 #include "core/system/process.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -30,6 +31,7 @@ __attribute__((used)) static const char version_mark[] = "curtsy-version=" CURTS
 
 /* Less than nearly any wait, so that who wakes up looks before he touches what may have been cut off. */
 #define LOOK_SPACING_NS (10 * NS_PER_MS)
+#define LOOK_PATIENCE_MS 100
 
 struct snapshot {
     struct runtime runtime; /* first: holders have a pointer to it */
@@ -48,6 +50,7 @@ static atomic_flag making = ATOMIC_FLAG_INIT; /* a thread is making a new one */
 static _Atomic bool may_have_changed; /* in a forked child: it may be somebody else's process by now */
 static _Atomic bool switched_off;     /* by the file */
 static _Atomic int64_t looked_ns;
+static _Atomic bool is_looking;
 
 static enum mode mode = MODE_ENFORCE;
 static char program[64];
@@ -111,17 +114,33 @@ static bool present_new(struct policy_part *policy, struct memory_part *memory, 
     return true;
 }
 
+/* True if others have read only older files.  A file of the future is one of today, or nobody's change would
+ * be noticed until then. */
+static bool note_as_read(const struct policy_part *policy, const struct memory_part *memory)
+{
+    uint64_t today = (uint64_t)(clock_wall_s() + 1) * NS_PER_SECOND;
+    uint64_t changed = policy->sources.changed < today ? policy->sources.changed : today;
+    return segment_note_configuration(&memory->segment, changed);
+}
+
 /* Files that are newer than what other processes have read are for them, too. */
 static uint64_t tell_others(const struct policy_part *policy, const struct memory_part *memory)
 {
-    if (segment_note_configuration(&memory->segment, policy->sources.changed))
+    if (note_as_read(policy, memory))
         segment_bump_generation(&memory->segment);
     return segment_generation(&memory->segment);
 }
 
+/* Reading files is a point of cancellation, and nobody else would go on with what was begun. */
+static bool disable_cancellation(int *before)
+{
+    return pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, before) == 0;
+}
+
 static void make_first(void)
 {
-    int saved_errno = errno;
+    int saved_errno = errno, cancel_state;
+    bool is_disabled = disable_cancellation(&cancel_state);
     const struct environment *environment = parts_environment();
     process_program_name(program, sizeof program);
     enum mode asked;
@@ -136,6 +155,8 @@ static void make_first(void)
             memory_part_drop(memory);
         }
     }
+    if (is_disabled)
+        pthread_setcancelstate(cancel_state, NULL);
     errno = saved_errno;
 }
 
@@ -179,7 +200,8 @@ static void make_again(bool looks_at_memory)
     struct snapshot *before = atomic_load(&present);
     if (!before || atomic_flag_test_and_set(&making))
         return;
-    int saved_errno = errno;
+    int saved_errno = errno, cancel_state;
+    bool is_disabled = disable_cancellation(&cancel_state);
     looks_at_memory = atomic_exchange(&may_have_changed, false) || looks_at_memory;
     before = atomic_load(&present);
     struct policy_part *policy = before->policy;
@@ -188,7 +210,7 @@ static void make_again(bool looks_at_memory)
     uint64_t generation = segment_generation(&memory->segment);
     if (generation != before->runtime.generation) {
         policy = read_again(before);
-        segment_note_configuration(&memory->segment, policy->sources.changed);
+        note_as_read(policy, memory);
     }
     if (is_left)
         memory = attach_again(before, policy);
@@ -202,8 +224,10 @@ static void make_again(bool looks_at_memory)
             if (memory != before->memory)
                 memory_part_drop(memory);
         }
-    errno = saved_errno;
     atomic_flag_clear(&making);
+    if (is_disabled)
+        pthread_setcancelstate(cancel_state, NULL);
+    errno = saved_errno;
 }
 
 /* ---------------------------------------------------------------------- looking ---- */
@@ -212,12 +236,19 @@ void runtime_look(void)
 {
     int64_t now_ns = clock_now_ns();
     int64_t last_ns = atomic_load(&looked_ns);
-    if (now_ns - last_ns < LOOK_SPACING_NS || !atomic_compare_exchange_strong(&looked_ns, &last_ns, now_ns))
-        return;
     int saved_errno = errno;
+    if (now_ns - last_ns < LOOK_SPACING_NS || !atomic_compare_exchange_strong(&looked_ns, &last_ns, now_ns)) {
+        /* Another thread looks, and what it finds is for us too: memory may not be whole before. */
+        for (int i = 0; i < LOOK_PATIENCE_MS && atomic_load(&is_looking); i++)
+            poll(NULL, 0, 1);
+        errno = saved_errno;
+        return;
+    }
+    atomic_store(&is_looking, true);
     atomic_store(&switched_off, access(CURTSY_OFF_FILE, F_OK) == 0);
-    errno = saved_errno;
     make_again(true);
+    atomic_store(&is_looking, false);
+    errno = saved_errno;
 }
 
 bool runtime_is_current(const struct runtime *runtime)
@@ -321,6 +352,7 @@ struct bucket *runtime_bucket(const struct runtime *from, uint64_t key, const ch
 static void begin_child(void)
 {
     atomic_store(&readers, 0);
+    atomic_store(&is_looking, false);
     atomic_flag_clear(&making);
     atomic_store(&may_have_changed, true);
 }

@@ -215,13 +215,14 @@ static void add_set(struct loading *loading, const char *set)
 
 /* ---- the whole ---- */
 
-/* Whoever names a segment of his own, by whatever means, has left the machine's. */
+/* Whoever names a segment of his own, by whatever means, has left the machine's; not who names that one. */
 static bool is_machine_wide(const struct config *config, const char *root, const char *override)
 {
     const char *file = config->settings_origins[CURTSY_KEY_segment].file;
     size_t length = strlen(root);
 
-    return override == NULL && config->settings.segment != NULL && file != NULL && strncmp(file, root, length) == 0 &&
+    return config->settings.segment != NULL && (override == NULL || strcmp(override, config->settings.segment) == 0) &&
+           file != NULL && strncmp(file, root, length) == 0 &&
            strncmp(file + length, SYSTEM_FOLDER, strlen(SYSTEM_FOLDER)) == 0;
 }
 
