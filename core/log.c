@@ -432,7 +432,8 @@ static bool is_identifier(const char *segment, size_t length)
         capitals += segment[i] >= 'A' && segment[i] <= 'Z';
         marks += segment[i] == '-' || segment[i] == '_' || segment[i] == '.' || segment[i] == '~';
     }
-    bool is_mixed = (digits > 0 && letters > 0) || (capitals > 0 && capitals < letters);
+    /* A name of a version has marks and digits too, but no capitals among its letters. */
+    bool is_mixed = (digits > 0 && letters > 0 && marks == 0) || (capitals > 0 && capitals < letters);
     bool is_token = length >= 16 && is_mixed && digits + letters + marks == length;
     return length > 32 || (length > 0 && digits == length) || (length >= 8 && hex_digits == length) || is_token;
 }
