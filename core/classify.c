@@ -47,6 +47,26 @@ static bool is_idempotent(const struct policy *policy, const struct request_trai
     return request->has_idempotency_key || classify_method(request->method) == METHOD_IDEMPOTENT;
 }
 
+static bool is_anything_retried(const struct policy *policy)
+{
+    uint64_t statuses = 0;
+    for (size_t i = 0; i < COUNT_OF(policy->retry_status.bits); i++)
+        statuses |= policy->retry_status.bits[i];
+    return policy->max_attempts > 1 && policy->mode == MODE_ENFORCE && (statuses || policy->retry_errors);
+}
+
+bool classify_may_ever_repeat(const struct policy *policy, const struct request_traits *request)
+{
+    return is_anything_retried(policy) && is_idempotent(policy, request);
+}
+
+bool classify_wants_key(const struct policy *policy, const struct request_traits *request)
+{
+    static const char *const methods[] = {"POST", "PATCH"};
+    return policy->idempotency_key == IDEMPOTENCY_KEY_GENERATE && !request->has_idempotency_key &&
+           is_one_of(request->method, methods, COUNT_OF(methods));
+}
+
 /* ------------------------------------------------------------------ the outcome ---- */
 
 bool classify_status_may_be_retried(int status)
@@ -139,19 +159,29 @@ static bool refuses_by_status(const struct outcome *outcome)
 
 /* ------------------------------------------------------------------ both together ---- */
 
-/* Why this request must not be repeated after a retryable outcome; NULL if it may be. */
+/* May the server be sent it again, as far as the request itself goes?  What it has not acted on is no
+ * repeat. */
+static bool is_safe_to_repeat(const struct policy *policy, const struct request_traits *request,
+                              const struct outcome *outcome)
+{
+    return is_idempotent(policy, request) || outcome->failure == FAILURE_STREAM_REFUSED ||
+           (policy->retry_unsent && was_not_processed(outcome));
+}
+
+/* Why this request must not be repeated after a retryable outcome; NULL if it may be.  The deepest reason
+ * comes first: it is what the log tells. */
 static const char *why_not_repeatable(const struct policy *policy, const struct request_traits *request,
                                       const struct outcome *outcome, unsigned attempts)
 {
     bool is_write = !classify_method_is_safe(request->method);
-    if (outcome->delivered)
+    if (outcome->delivered && !outcome->resumable)
         return "part of the response has reached the program";
     if (classify_server_forbids_retry(outcome->headers))
         return "the server asks not to retry";
-    if (!outcome->body_resendable && (outcome->request_sent || outcome->failure == FAILURE_NONE))
-        return "its body cannot be sent again";
-    if (outcome->failure != FAILURE_STREAM_REFUSED && !is_idempotent(policy, request))
+    if (!is_safe_to_repeat(policy, request, outcome))
         return "a repeat may not be safe: neither idempotent nor with an idempotency key";
+    if (!outcome->body_resendable)
+        return "its body cannot be sent again";
     /* After the first one took effect, its condition fails: the repeat would report 412 for what
      * has succeeded. */
     if (is_write && request->is_conditional && !refuses_by_status(outcome) && !was_not_processed(outcome))

@@ -51,7 +51,10 @@ struct outcome {
     bool from_proxy;      /* the status is a proxy's (CONNECT, 407), not the origin's */
     bool delivered;       /* a byte of the response has reached the program */
     bool request_sent;    /* a byte of the request may have reached the server */
-    bool body_resendable; /* a repeat would send the same body, byte for byte: proven */
+    bool body_resendable; /* a repeat would send the same body, byte for byte: proven (true where nothing of it
+                           * was taken yet) */
+    bool resumable;       /* a GET whose body broke off and can be gone on with (shim/resume.h): then what was
+                           * delivered does not stand in the way */
     const struct headers *headers;
 };
 
@@ -82,6 +85,15 @@ static inline bool classify_is_ordinary(const struct policy *policy, const struc
  * or a transfer timeout must not be repeated. */
 struct classification classify(const struct policy *policy, const struct request_traits *request,
                                const struct outcome *outcome, unsigned attempts);
+
+/* Is there any outcome after which this request could be repeated, but for those where the server has
+ * certainly not acted on it (FAILURE_STREAM_REFUSED, or nothing sent)?  If not, a copy of its body need not be
+ * kept. */
+bool classify_may_ever_repeat(const struct policy *policy, const struct request_traits *request);
+
+/* Does `idempotency_key = generate` give this request a key?  A POST or PATCH that has none; once it has
+ * been given one, has_idempotency_key is true. */
+bool classify_wants_key(const struct policy *policy, const struct request_traits *request);
 
 /* May a status be in retry_status at all?  429, and 500, 502, 503, 504, 520-524, 529. */
 bool classify_status_may_be_retried(int status);

@@ -316,6 +316,19 @@ def test_headers_from_standard_input(curtsy):
     assert (document["credential"], document["has_idempotency_key"]) == ("header X-Api-Key", True)
 
 
+@pytest.mark.parametrize("method, header, key", [("POST", "A: b", "made"), ("PATCH", "A: b", "made"), ("POST", "Idempotency-Key: 1", "its own"), ("PUT", "A: b", None)])
+def test_a_key_that_would_be_made(curtsy, config, method, header, key):
+    """With it a POST may be repeated, as explain then says; a request that has one, or needs none, gets none."""
+    words = ["-X", method, "-H", header, "http://api.example.com/"]
+    document = explain_one(curtsy, *words)
+    assert (document["has_idempotency_key"], document["idempotency_key_is_generated"]) == (key == "its own", False)
+    config("[api.example.com]\nidempotency_key = generate\n")
+    document = explain_one(curtsy, *words)
+    assert (document["has_idempotency_key"], document["idempotency_key_is_generated"]) == (key is not None, key == "made")
+    assert {outcome["outcome"]: outcome["retried"] for outcome in document["outcomes"]}["503"]
+    assert ("made for it" in curtsy.tool("explain", *words).text) == (key == "made")
+
+
 def test_no_secret_is_shown(curtsy, config, tmp_path):
     config("[default]\ncredential_query = key\n[api.example.com \"a\"]\ncredential = any\n[api.example.com \"b\"]\ncredential = none\n")
     (tmp_path / "headers").write_text(f"Authorization: {SECRET}\nX-Other: {SECRET}\nIdempotency-Key: {SECRET}\n")

@@ -32,6 +32,7 @@ static int defaults(void **state)
     policy.retry_errors = ALL_ERRORS;
     policy.idempotent = IDEMPOTENT_AUTO;
     policy.max_attempts = 5;
+    policy.mode = MODE_ENFORCE;
     headers_clear(&headers);
     return 0;
 }
@@ -178,6 +179,33 @@ static void test_idempotent_yes_and_no(void **state)
     check_matrix("idempotent = no", never_repeated);
 }
 
+/* Where the server has certainly done nothing, a write without a key is as good as one with it. */
+static char as_with_a_key_if_unsent(size_t outcome, size_t request)
+{
+    char plain = outcomes[outcome].expected[request];
+    bool unsent = outcomes[outcome].failure != FAILURE_NONE && !outcomes[outcome].sent;
+    return plain == 'n' && unsent ? outcomes[outcome].expected[8] : plain;
+}
+
+/* `idempotent = no` is about repeats, and this is none. */
+static char never_repeated_but_unsent(size_t outcome, size_t request)
+{
+    char plain = outcomes[outcome].expected[request];
+    bool unsent = outcomes[outcome].failure != FAILURE_NONE && !outcomes[outcome].sent;
+    return unsent ? as_with_a_key_if_unsent(outcome, request) : plain == 'D' ? 'D' : never_repeated(outcome, request);
+}
+
+static void test_retry_unsent(void **state)
+{
+    (void)state;
+    policy.retry_unsent = true;
+    check_matrix("retry_unsent = yes", as_with_a_key_if_unsent);
+    policy.idempotent = IDEMPOTENT_NO;
+    check_matrix("retry_unsent = yes, idempotent = no", never_repeated_but_unsent);
+    policy.idempotent = IDEMPOTENT_YES;
+    check_matrix("retry_unsent = yes, idempotent = yes", as_if_idempotent);
+}
+
 /* ------------------------------------------------------------------ one rule at a time ---- */
 
 static const struct request_traits get = {.method = "GET"};
@@ -288,18 +316,118 @@ static void test_nothing_after_delivery(void **state)
     assert_int_equal(classify(&policy, &get, &outcome, 1).verdict, VERDICT_MUST_NOT);
 }
 
+/* What was delivered of a download that can be gone on with does not forbid that; everything else holds. */
+static void test_a_resumable_body(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < OUTCOMES; i++) {
+        struct outcome outcome = outcome_of(i);
+        outcome.delivered = outcome.resumable = true;
+        assert_int_equal(letter(classify(&policy, &get, &outcome, 1)), outcomes[i].expected[0]);
+        outcome.resumable = false;
+        assert_int_equal(classify(&policy, &get, &outcome, 1).verdict,
+                         outcomes[i].expected[0] == 'D' ? VERDICT_DELIVER : VERDICT_MUST_NOT);
+    }
+    struct outcome broken = {.status = 200, /* the first response's */
+                             .failure = FAILURE_RESET,
+                             .delivered = true,
+                             .request_sent = true,
+                             .body_resendable = true,
+                             .resumable = true,
+                             .headers = &headers};
+    assert_int_equal(classify(&policy, &get, &broken, 1).verdict, VERDICT_RETRYABLE);
+    header_lines_read(&headers, "x-should-retry: false");
+    assert_int_equal(classify(&policy, &get, &broken, 1).verdict, VERDICT_MUST_NOT);
+    headers_clear(&headers);
+    policy.idempotent = IDEMPOTENT_NO;
+    assert_int_equal(classify(&policy, &get, &broken, 1).verdict, VERDICT_MUST_NOT);
+}
+
+/* However little of the request was sent: what was taken from a reader, and is not there any more, cannot
+ * be sent again. */
 static void test_a_body_that_cannot_be_sent_again(void **state)
 {
     (void)state;
     const struct request_traits put = {.method = "PUT"};
-    struct outcome outcome = {.status = 503, .request_sent = true};
-    assert_int_equal(classify(&policy, &put, &outcome, 1).verdict, VERDICT_MUST_NOT);
-    outcome.request_sent = false; /* an answer to what was not sent: not to be believed */
-    assert_int_equal(classify(&policy, &put, &outcome, 1).verdict, VERDICT_MUST_NOT);
-    outcome = (struct outcome){.failure = FAILURE_STREAM_REFUSED, .request_sent = true};
-    assert_int_equal(classify(&policy, &put, &outcome, 1).verdict, VERDICT_MUST_NOT);
-    outcome = (struct outcome){.failure = FAILURE_CONNECT, .request_sent = false};
-    assert_int_equal(classify(&policy, &put, &outcome, 1).verdict, VERDICT_RETRYABLE);
+    for (size_t i = 0; i < OUTCOMES; i++) {
+        struct outcome outcome = outcome_of(i);
+        outcome.body_resendable = false;
+        struct classification result = classify(&policy, &put, &outcome, 1);
+        if (outcomes[i].expected[4] == 'D') {
+            assert_int_equal(result.verdict, VERDICT_DELIVER);
+            continue;
+        }
+        assert_int_equal(result.verdict, VERDICT_MUST_NOT);
+        assert_string_equal(result.why, "its body cannot be sent again");
+    }
+}
+
+/* A log that says "its body cannot be sent again" of a POST without a key would send its reader after the
+ * body, and the POST would still not be repeated. */
+static void test_the_deeper_reason_is_told(void **state)
+{
+    (void)state;
+    const struct request_traits post = {.method = "POST"}, put = {.method = "PUT", .is_conditional = true};
+    struct outcome outcome = {.status = 502, .request_sent = true, .headers = &headers};
+    assert_non_null(strstr(classify(&policy, &post, &outcome, 1).why, "neither idempotent nor"));
+    policy.idempotent = IDEMPOTENT_YES;
+    assert_string_equal(classify(&policy, &post, &outcome, 1).why, "its body cannot be sent again");
+    outcome.body_resendable = true;
+    assert_string_equal(classify(&policy, &put, &outcome, 1).why, "a conditional write that may have taken effect");
+    header_lines_read(&headers, "x-should-retry: false");
+    policy.idempotent = IDEMPOTENT_NO;
+    outcome.body_resendable = false;
+    assert_string_equal(classify(&policy, &post, &outcome, 1).why, "the server asks not to retry");
+    outcome.delivered = true;
+    assert_string_equal(classify(&policy, &post, &outcome, 1).why, "part of the response has reached the program");
+}
+
+/* As the matrix has it: it may be repeated after something that the server may have acted on. */
+static bool has_a_repeat(size_t request)
+{
+    for (size_t i = 0; i < OUTCOMES; i++) {
+        bool counts = outcomes[i].sent && outcomes[i].failure != FAILURE_STREAM_REFUSED;
+        if (counts && (outcomes[i].expected[request] == 'R' || outcomes[i].expected[request] == '2'))
+            return true;
+    }
+    return false;
+}
+
+static void test_may_ever_be_repeated(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < REQUESTS; i++) {
+        defaults(NULL);
+        assert_int_equal(classify_may_ever_repeat(&policy, &requests[i]), has_a_repeat(i));
+        policy.retry_unsent = true;
+        assert_int_equal(classify_may_ever_repeat(&policy, &requests[i]), has_a_repeat(i));
+        policy.idempotent = IDEMPOTENT_NO;
+        assert_false(classify_may_ever_repeat(&policy, &requests[i]));
+        policy.idempotent = IDEMPOTENT_YES;
+        assert_true(classify_may_ever_repeat(&policy, &requests[i]));
+        policy.retry_errors = 0;
+        assert_true(classify_may_ever_repeat(&policy, &requests[i]));
+        memset(&policy.retry_status, 0, sizeof(policy.retry_status));
+        assert_false(classify_may_ever_repeat(&policy, &requests[i]));
+        policy.retry_errors = ERROR_RESET;
+        assert_true(classify_may_ever_repeat(&policy, &requests[i]));
+        policy.max_attempts = 1;
+        assert_false(classify_may_ever_repeat(&policy, &requests[i]));
+        policy.max_attempts = 2;
+        policy.mode = MODE_OBSERVE;
+        assert_false(classify_may_ever_repeat(&policy, &requests[i]));
+    }
+}
+
+static void test_who_is_given_a_key(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < REQUESTS; i++) {
+        policy.idempotency_key = IDEMPOTENCY_KEY_KEEP;
+        assert_false(classify_wants_key(&policy, &requests[i]));
+        policy.idempotency_key = IDEMPOTENCY_KEY_GENERATE;
+        assert_int_equal(classify_wants_key(&policy, &requests[i]), i == 6 || i == 7); /* POST and PATCH without */
+    }
 }
 
 static void test_a_write_is_repeated_once_after_a_timeout(void **state)
@@ -392,6 +520,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(test_matrix, defaults),
         cmocka_unit_test_setup(test_idempotent_yes_and_no, defaults),
+        cmocka_unit_test_setup(test_retry_unsent, defaults),
         cmocka_unit_test_setup(test_never_a_4xx_but_429, defaults),
         cmocka_unit_test_setup(test_statuses_may_be_widened_and_narrowed, defaults),
         cmocka_unit_test_setup(test_refusal_and_throttle, defaults),
@@ -399,6 +528,10 @@ int main(void)
         cmocka_unit_test_setup(test_loopback_only_where_it_is_named, defaults),
         cmocka_unit_test_setup(test_the_proxy_is_not_the_server, defaults),
         cmocka_unit_test_setup(test_nothing_after_delivery, defaults),
+        cmocka_unit_test_setup(test_a_resumable_body, defaults),
+        cmocka_unit_test_setup(test_the_deeper_reason_is_told, defaults),
+        cmocka_unit_test_setup(test_may_ever_be_repeated, defaults),
+        cmocka_unit_test_setup(test_who_is_given_a_key, defaults),
         cmocka_unit_test_setup(test_a_body_that_cannot_be_sent_again, defaults),
         cmocka_unit_test_setup(test_a_write_is_repeated_once_after_a_timeout, defaults),
         cmocka_unit_test_setup(test_the_server_may_forbid_it, defaults),

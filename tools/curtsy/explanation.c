@@ -103,6 +103,8 @@ static void find_traits(struct explanation *explanation, const struct circumstan
     for (size_t i = 0; i < circumstances->header_count; i++)
         request_headers_note(&explanation->traits, circumstances->headers[i],
                              explanation->resolved.values.idempotency_header);
+    explanation->key_is_generated = classify_wants_key(&explanation->resolved.values, &explanation->traits);
+    explanation->traits.has_idempotency_key |= explanation->key_is_generated;
 }
 
 /* ---- the sections that do not speak ---- */

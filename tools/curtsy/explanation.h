@@ -57,6 +57,7 @@ struct explanation {
 
     char credentials[512]; /* what carries them, with commas: "header Authorization"; "": nothing */
     struct request_traits traits;
+    bool key_is_generated; /* that of traits.has_idempotency_key: idempotency_key = generate */
 
     struct resolved_policy resolved;
     struct silent_section silent[SILENT_SHOWN_MAX];

@@ -162,7 +162,8 @@ static void print_request(const struct explanation *explanation)
            explanation->program[0] != '\0' ? explanation->program : "not given (--program NAME)");
     printf("    %-12s %s\n", "credential", explanation->credentials[0] != '\0' ? explanation->credentials : "none");
     if (is_write && explanation->traits.has_idempotency_key)
-        printf("    %-12s an idempotency key\n", "has");
+        printf("    %-12s an idempotency key%s\n", "has",
+               explanation->key_is_generated ? ", made for it: idempotency_key = generate" : "");
     if (is_write && explanation->traits.is_conditional)
         printf("    %-12s a condition\n", "has");
 }
@@ -446,6 +447,7 @@ json_t *explanation_json(const struct explanation *explanation, const struct vie
     json_object_set_new(document, "credential",
                         word_json(explanation->credentials[0] != '\0' ? explanation->credentials : NULL));
     json_object_set_new(document, "has_idempotency_key", json_boolean(explanation->traits.has_idempotency_key));
+    json_object_set_new(document, "idempotency_key_is_generated", json_boolean(explanation->key_is_generated));
     json_object_set_new(document, "is_conditional", json_boolean(explanation->traits.is_conditional));
     json_object_set_new(document, "sections", sections_json(explanation));
     json_object_set_new(document, "sections_not_shown",
