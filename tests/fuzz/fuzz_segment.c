@@ -21,6 +21,9 @@
 #define MEMORY_SIZE SEGMENT_SIZE_MIN
 #define STEPS_MAX 300
 
+/* Of a block that is believed: the longest that may be asked for, and a year. */
+#define BLOCK_MOST_NS ((3650 + 366) * 86400 * NS_PER_SECOND)
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 struct input {
@@ -125,6 +128,7 @@ static void look_at_everything(const struct segment *segment, const struct bucke
     expect(memchr(state.name, 0, sizeof state.name) != NULL, "a name without an end");
     expect(state.limits.count <= RATES_MAX, "too many limits");
     expect(state.next_ns >= sane_ns, "in the past");
+    expect(!state.block || state.blocked_until_ns - sane_ns <= BLOCK_MOST_NS, "a block beyond all bounds");
     expect(state.block <= BLOCK_HOLD && bucket_block_kind(bucket, now_ns) <= BLOCK_HOLD, "no kind of block");
     expect(state.mode <= OPERATOR_ENFORCE && state.mode_until_ns >= 0, "no mode");
     bucket_is_idle(bucket, now_ns);
@@ -249,7 +253,7 @@ static void set_modes(const struct segment *segment, struct bucket *bucket, stru
         segment_set_mode(segment, mode, (int64_t)take_word(input));
     expect(segment_mode(segment, now_ns, &until_ns) <= OPERATOR_ENFORCE && until_ns >= 0, "no mode of all");
     expect(bucket_mode(bucket, now_ns) <= OPERATOR_ENFORCE, "no mode of a bucket");
-    segment_note_configuration(segment, take_word(input));
+    segment_note_configuration(segment, take_word(input), take_word(input));
 }
 
 static void step_behind_the_table(const struct segment *segment, struct input *input, unsigned kind, unsigned *ticket)
