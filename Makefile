@@ -84,6 +84,12 @@ $(BUILD)/tests/%: tests/%.c $(BUILD)/libcore.a
 	@mkdir -p $(@D)
 	$(call say,build $@)$(compile) -o $@ $< $(BUILD)/libcore.a $(LDFLAGS) -l:libinih.a -lcmocka -lm -lpthread
 
+# It compares with a real libcurl, and lets allocations fail.
+$(BUILD)/tests/unit/test_first_response: tests/unit/test_first_response.c $(call objects,shim/first_response.c) $(BUILD)/libcore.a
+	@mkdir -p $(@D)
+	$(call say,build $@)$(compile) -o $@ $(filter %.c %.o %.a,$^) $(LDFLAGS) -lcmocka -lcurl -lpthread \
+	  -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=strdup,--wrap=free
+
 $(BUILD)/victims/%: tests/victims/%.c
 	@mkdir -p $(@D)
 	$(call say,build $@)$(CC) -std=gnu11 -O2 -g -w -MMD -MP -o $@ $< -lcurl -lpthread -ldl

@@ -3,8 +3,10 @@
  * The easy interface, but for curl_easy_perform: the hooks that keep each handle's record and pass
  * on.
  */
+#include "shim/first_response.h"
 #include "shim/governed.h"
 #include "shim/real.h"
+#include "shim/resume.h"
 #include "shim/transfer.h"
 
 #include <stdarg.h>
@@ -57,8 +59,11 @@ EXPORTED CURLcode curl_easy_setopt(CURL *handle, CURLoption option, ...)
         return CURLE_OK;
     }
     CURLcode code = transfer->real->curl_easy_setopt(handle, option, argument);
-    if (code == CURLE_OK)
+    if (code == CURLE_OK) {
         transfer_note_option(transfer, option, argument);
+        if (governed_is_active(transfer))
+            overrides_follow(transfer, option);
+    }
     return code;
 }
 
@@ -96,7 +101,7 @@ EXPORTED CURL *curl_easy_duphandle(CURL *handle)
 static CURL *handle_that_tells(struct transfer *transfer)
 {
     struct governed *governed = transfer->governed;
-    if (!governed || !governed->unattempted)
+    if (!governed || !governed->tells_nothing)
         return transfer_handle(transfer);
     if (!governed->blank)
         governed->blank = transfer->real->curl_easy_init();
@@ -109,10 +114,17 @@ static bool tells_of_settings(CURLINFO info)
            info == CURLINFO_ACTIVESOCKET || info == CURLINFO_LASTSOCKET;
 }
 
+/* A body that broke off was gone on with: what the program has had is the response that it began with. */
+static struct first_response *first_response_of(const struct transfer *transfer)
+{
+    const struct governed *governed = transfer ? transfer->governed : NULL;
+    return governed && governed->is_resumed ? resume_first_response(governed->resume) : NULL;
+}
+
 /* Before a transfer libcurl tells the URL that it would use. */
 static bool tells_url_to_come(const struct transfer *transfer, CURLINFO info, void *argument)
 {
-    if (info != CURLINFO_EFFECTIVE_URL || !transfer->governed || !transfer->governed->unattempted ||
+    if (info != CURLINFO_EFFECTIVE_URL || !transfer->governed || !transfer->governed->tells_nothing ||
         transfer->options.url_handle || !transfer->options.url || !argument)
         return false;
     *(const char **)argument = transfer->options.url;
@@ -133,6 +145,10 @@ EXPORTED CURLcode curl_easy_getinfo(CURL *handle, CURLINFO info, ...)
     }
     if (tells_url_to_come(transfer, info, argument))
         return CURLE_OK;
+    const struct first_response *first = first_response_of(transfer);
+    CURLcode code;
+    if (first && first_response_getinfo(first, transfer->governed->gate.body_bytes, info, argument, &code))
+        return code;
     if (!tells_of_settings(info))
         handle = handle_that_tells(transfer);
     return transfer->real->curl_easy_getinfo(handle, info, argument);
@@ -145,6 +161,9 @@ EXPORTED CURLHcode curl_easy_header(CURL *handle, const char *name, size_t index
     const struct real *real = transfer ? transfer->real : real_of_caller(__builtin_return_address(0));
     if (!real || !real->curl_easy_header)
         return CURLHE_NOT_BUILT_IN;
+    struct first_response *first = first_response_of(transfer);
+    if (first)
+        return first_response_header(first, name, index, origin, request, header);
     return real->curl_easy_header(transfer ? handle_that_tells(transfer) : handle, name, index, origin, request,
                                   header);
 }
@@ -156,6 +175,9 @@ EXPORTED struct curl_header *curl_easy_nextheader(CURL *handle, unsigned int ori
     const struct real *real = transfer ? transfer->real : real_of_caller(__builtin_return_address(0));
     if (!real || !real->curl_easy_nextheader)
         return NULL;
+    struct first_response *first = first_response_of(transfer);
+    if (first)
+        return first_response_nextheader(first, origin, request, previous);
     return real->curl_easy_nextheader(transfer ? handle_that_tells(transfer) : handle, origin, request, previous);
 }
 
@@ -184,7 +206,7 @@ EXPORTED CURLcode curl_easy_pause(CURL *handle, int bitmask)
  * (It may have been left by longjmp while it waited; within libcurl's own perform, libcurl refuses.) */
 static void leave_to_multi(struct transfer *transfer)
 {
-    transfer->governed->unattempted = false;
+    transfer->governed->tells_nothing = transfer->governed->is_resumed = false;
     if (transfer->governed->phase == PHASE_WAITING)
         governed_leave(transfer);
     if (!governed_is_active(transfer))

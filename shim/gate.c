@@ -10,6 +10,8 @@
 
 #include "shim/body.h"
 #include "shim/hop.h"
+#include "shim/overrides.h"
+#include "shim/resume.h"
 
 #include "core/system/clock.h"
 
@@ -35,7 +37,19 @@ void gate_begin_attempt(struct gate *gate)
     headers_begin(&gate->headers);
     gate->decided = false;
     gate->had[STREAM_HEADERS] = gate->had[STREAM_BODY] = 0;
+    gate->body_bytes = 0;
+    gate->resuming = false;
     gate->header_half_done = gate->delivered = gate->program_pauses = gate->has_paused = gate->program_stopped = false;
+}
+
+void gate_begin_resumed(struct gate *gate)
+{
+    curl_off_t body_bytes = gate->body_bytes;
+    gate_begin_attempt(gate);
+    gate->body_bytes = body_bytes;
+    gate->resuming = gate->delivered = true;
+    gate->is_proven = false;
+    gate->skip = 0;
 }
 
 void gate_begin_request(struct gate *gate, struct transfer *transfer, struct governor_request *request)
@@ -142,6 +156,8 @@ static inline bool deliver(struct gate *gate, enum piece_kind kind, char *data, 
         return false;
     }
     gate->delivered = gate->delivered || gate->block_is_final;
+    if (kind == PIECE_BODY)
+        gate->body_bytes += (curl_off_t)length;
     return true;
 }
 
@@ -174,7 +190,9 @@ static void let_through(struct gate *gate)
 /* Too large to keep: it is the program's. */
 static void give_up_keeping(struct gate *gate)
 {
-    gate->decision = (struct governor_step){.action = GOVERNOR_DELIVER, .cause = CAUSE_NONE, .until_ns = TIME_NEVER};
+    gate->request->why = "too large to be kept while another attempt is made";
+    gate->decision =
+        (struct governor_step){.action = GOVERNOR_DELIVER, .cause = CAUSE_NOT_REPEATABLE, .until_ns = TIME_NEVER};
     gate->decided = true;
     let_through(gate);
 }
@@ -199,7 +217,7 @@ OFF_THE_SHORT_WAY static void keep_piece(struct gate *gate, enum piece_kind kind
 /* One piece, in the order in which they came: to the program, or behind what is kept. */
 static inline void take_piece(struct gate *gate, enum piece_kind kind, char *data, size_t length)
 {
-    if (gate->program_stopped)
+    if (gate->program_stopped || (gate->resuming && kind != PIECE_BODY))
         return;
     if (gate->mode == GATE_LIVE && kept_is_empty(&gate->kept) && deliver(gate, kind, data, length))
         return;
@@ -270,12 +288,13 @@ static void begin_block(struct gate *gate, const char *line, size_t length)
     gate->in_block = true;
     gate->block_is_final = status >= 200 && !is_tunnel_answer(gate, status);
     gate->block_complete = false;
-    gate->delivered = false;
+    gate->delivered = gate->resuming;
+    gate->is_proven = false;
     gate->status = gate->block_is_final ? status : 0;
     if (gate->block_is_final && ++gate->final_blocks > 1)
         hop_charge(gate->transfer);
 
-    if (gate->mode == GATE_KEEPING)
+    if (gate->mode == GATE_KEEPING || gate->resuming)
         return;
     /* Held, not decided, and yet another block: it was an intermediate one that the program has had. */
     if (gate->mode == GATE_HOLDING)
@@ -290,14 +309,25 @@ static void begin_block(struct gate *gate, const char *line, size_t length)
 
 void gate_outcome(const struct gate *gate, struct outcome *outcome, struct bucket **speaker)
 {
+    governed_keep_buckets(gate->transfer->governed);
     *outcome = (struct outcome){
         .status = gate->status,
         .failure = FAILURE_NONE,
         .from_elsewhere = hop_is_elsewhere(gate->transfer, speaker),
         .request_sent = true,
-        .body_resendable = transfer_body_is_resendable(gate->transfer, true),
+        .body_resendable = body_is_repeatable(gate->transfer, true),
         .headers = &gate->headers,
     };
+}
+
+/* The attempt's body is not worth more time than this. */
+static void limit_drain(const struct gate *gate)
+{
+    const struct governor_request *request = gate->request;
+    int64_t end_ns = clock_now_ns() + GATE_DRAIN_MS * NS_PER_MS;
+    if (end_ns > request->deadline_ns)
+        end_ns = request->deadline_ns;
+    overrides_limit_time(gate->transfer, (end_ns - request->last_sent_ns) / NS_PER_MS);
 }
 
 /* The header block of a held response is complete: now it can be decided. */
@@ -308,10 +338,21 @@ OFF_THE_SHORT_WAY static void decide(struct gate *gate)
     gate_outcome(gate, &outcome, &speaker);
     gate->decision = governor_outcome(gate->request, &outcome, speaker, clock_now_ns(), clock_wall_s());
     gate->decided = true;
-    if (gate->decision.action == GOVERNOR_RETRY)
+    if (gate->decision.action == GOVERNOR_RETRY) {
         gate->mode = GATE_KEEPING;
-    else
+        limit_drain(gate);
+        overrides_tell_progress(gate->transfer);
+    } else {
         let_through(gate);
+    }
+}
+
+OFF_THE_SHORT_WAY static void judge_resumed(struct gate *gate)
+{
+    if (governor_holds(gate->request, gate->status))
+        decide(gate);
+    else
+        gate->is_proven = resume_is_proven(gate->transfer, &gate->skip);
 }
 
 static bool is_blank(const char *line, size_t length)
@@ -323,7 +364,9 @@ static void end_block(struct gate *gate)
 {
     gate->in_block = false;
     gate->block_complete = gate->block_is_final;
-    if (gate->mode == GATE_HOLDING && gate->block_is_final && governor_holds(gate->request, gate->status))
+    if (gate->resuming && gate->block_is_final)
+        judge_resumed(gate);
+    else if (gate->mode == GATE_HOLDING && gate->block_is_final && governor_holds(gate->request, gate->status))
         decide(gate);
 }
 
@@ -391,6 +434,21 @@ size_t gate_on_header(char *data, size_t size, size_t count, void *userdata)
     return length;
 }
 
+/* Of the body of a resumed attempt: where the rest begins in this piece.  False: it is none of it. */
+OFF_THE_SHORT_WAY static bool find_rest(struct gate *gate, size_t *at, size_t length)
+{
+    if (!gate->is_proven) {
+        gate->skip += (curl_off_t)length; /* of a refusal, drained for the sake of the connection */
+        *at = length;
+        return gate->decided && gate->skip <= (curl_off_t)GATE_KEEP_MAX;
+    }
+    size_t left = length - *at;
+    size_t skipped = gate->skip < (curl_off_t)left ? (size_t)gate->skip : left;
+    gate->skip -= (curl_off_t)skipped;
+    *at += skipped;
+    return true;
+}
+
 size_t gate_on_body(char *data, size_t size, size_t count, void *userdata)
 {
     struct gate *gate = userdata;
@@ -400,6 +458,8 @@ size_t gate_on_body(char *data, size_t size, size_t count, void *userdata)
     size_t at = gate->had[STREAM_BODY] < length ? gate->had[STREAM_BODY] : length;
 
     gate->program_pauses = false;
+    if (gate->resuming && !find_rest(gate, &at, length))
+        return length ? 0 : 1;
     if (gate->mode == GATE_HOLDING) /* a body: the held block was the final one, and the program's */
         let_through(gate);
     if (at < length)

@@ -11,7 +11,8 @@
  *     dropped when another block follows;
  *   - everything else passes live, with no copy made.
  *
- * The kept response is given to the program only if no further attempt starts.
+ * A kept body is drained for so long, and up to the size below; then the connection is given up for the
+ * next attempt.  The kept response is given to the program only if no further attempt starts.
  *
  * A program may pause from its callbacks.  libcurl then brings the same bytes again, with everything
  * of their kind that has come meanwhile behind them, header lines run together into one piece.  The
@@ -30,6 +31,8 @@
 #include "shim/transfer.h"
 
 #include "core/governor.h"
+
+#define GATE_DRAIN_MS 5000
 
 /* What is kept of a refused response; one that is larger is delivered instead of retried. */
 #define GATE_KEEP_MAX ((size_t)1 << 20)
@@ -62,6 +65,11 @@ struct gate {
     bool decided; /* governor_outcome was asked */
     struct governor_step decision;
 
+    curl_off_t body_bytes; /* of the final response, that the program has had, in all attempts that went on with it */
+    bool resuming;         /* this attempt goes on with a body that broke off (shim/resume.h) */
+    bool is_proven;        /* and what comes is the rest of it */
+    curl_off_t skip;       /* of which the program has had so many bytes at the beginning */
+
     struct kept kept;
     size_t had[STREAM_COUNT]; /* of what libcurl will bring again: how much the gate has had */
     bool header_half_done;    /* of the piece at hand: written as body, not yet as header */
@@ -77,6 +85,10 @@ void gate_begin_request(struct gate *gate, struct transfer *transfer, struct gov
 
 /* Before each attempt but the first: what was kept of the one before is dropped. */
 void gate_begin_attempt(struct gate *gate);
+
+/* The same before an attempt that goes on with the body of the one before.  Nothing of it reaches the
+ * program but the rest of that body, and that only if it is proven to be. */
+void gate_begin_resumed(struct gate *gate);
 
 /* The program has paused the transfer. */
 void gate_note_pause(struct gate *gate);

@@ -6,6 +6,7 @@
 #include "shim/governed.h"
 
 #include "shim/report.h"
+#include "shim/resume.h"
 #include "shim/waiting.h"
 
 #include "core/glance.h"
@@ -114,12 +115,24 @@ void governed_find_buckets(const struct governed *governed, struct bucket *bucke
             runtime_bucket(governed->runtime, governed->bucket_keys[i], governed->resolved.buckets[i].name, now_ns);
 }
 
+void governed_find_buckets_again(struct governed *governed)
+{
+    struct bucket *buckets[POLICY_BUCKETS_MAX];
+    int64_t now_ns = clock_now_ns();
+    governed_find_buckets(governed, buckets, now_ns);
+    governor_rebase(&governed->request, &governed->runtime->governor, &governed->resolved, buckets, now_ns);
+}
+
 void governed_keep_up(struct transfer *transfer)
 {
     struct governed *governed = transfer->governed;
     struct bucket *buckets[POLICY_BUCKETS_MAX];
-    if (governed->request.ceiling == MODE_OFF || runtime_is_current(governed->runtime))
+    if (governed->request.ceiling == MODE_OFF)
         return;
+    if (runtime_is_current(governed->runtime)) {
+        governed_keep_buckets(governed);
+        return;
+    }
     const struct runtime *runtime = runtime_hold();
     if (!runtime) {
         governed->request.ceiling = MODE_OFF;
@@ -141,6 +154,13 @@ void governed_keep_up(struct transfer *transfer)
     runtime_release(before);
 }
 
+bool governed_adds_headers(struct governed *governed)
+{
+    if (!governed->added)
+        governed->added = calloc(1, sizeof *governed->added);
+    return governed->added != NULL;
+}
+
 void governed_leave(struct transfer *transfer)
 {
     struct governed *governed = transfer->governed;
@@ -150,12 +170,13 @@ void governed_leave(struct transfer *transfer)
     if (governed->waiter)
         waiting_end(governed);
     gate_end(&governed->gate);
+    body_end(&governed->body);
 }
 
 void governed_reset(struct governed *governed)
 {
     if (governed)
-        governed->unattempted = false;
+        governed->tells_nothing = governed->is_resumed = false;
 }
 
 void governed_free(struct governed *governed)
@@ -167,6 +188,9 @@ void governed_free(struct governed *governed)
         waiting_end(governed);
     }
     gate_end(&governed->gate);
+    body_end(&governed->body);
+    free(governed->added);
+    resume_free(governed->resume);
     free(governed->hop);
     if (governed->blank)
         governed->gate.transfer->real->curl_easy_cleanup(governed->blank);

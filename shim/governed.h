@@ -7,6 +7,8 @@
 #ifndef CURTSY_SHIM_GOVERNED_H
 #define CURTSY_SHIM_GOVERNED_H
 
+#include "shim/added_headers.h"
+#include "shim/body.h"
 #include "shim/gate.h"
 #include "shim/overrides.h"
 #include "shim/runtime.h"
@@ -15,7 +17,8 @@
 
 #include "core/governor.h"
 
-struct hop; /* hop.c */
+struct hop;    /* hop.c */
+struct resume; /* resume.c */
 
 /* Where a governed perform is.  A program may leave any of them by longjmp. */
 enum perform_phase {
@@ -40,16 +43,20 @@ struct governed {
     struct governor_request request;
     struct gate gate;
     enum perform_phase phase;
-    uint64_t began_with_changes; /* transfer->request_changes when the perform began */
+    uint64_t began_with_changes;   /* transfer->request_changes when the perform began */
+    int64_t began_with_timeout_ms; /* the program's timeout then, or as it was changed since */
     struct overrides overrides;
-    bool reader_called;       /* in this attempt: the program's reader has given something away */
-    bool paused;              /* by the program, while it waits: no attempt until it goes on */
-    bool unattempted;         /* the last perform has not attempted anything (yet): getinfo tells of nothing */
-    bool told_of_others;      /* that the limits of another process' configuration hold */
-    bool is_elsewhere;        /* another host than the transfer's own has answered last (hop.c) */
-    int64_t reported_wait_ns; /* when the wait began that was last told of */
-    unsigned waiter;          /* its ticket in the table of waiters (core/waiters.h); 0: none */
-    CURL *blank;              /* a handle that has done nothing, for what getinfo tells then */
+    struct body body;
+    struct added_headers *added; /* NULL: none was ever needed */
+    struct resume *resume;       /* NULL: no body ever broke off that could be gone on with */
+    bool is_resumed;             /* in this perform it was; what is told of the transfer is in `resume` */
+    bool paused;                 /* by the program, while it waits: no attempt until it goes on */
+    bool tells_nothing;          /* no attempt has begun whose outcome could be the program's: getinfo tells of none */
+    bool told_of_others;         /* that the limits of another process' configuration hold */
+    bool is_elsewhere;           /* another host than the transfer's own has answered last (hop.c) */
+    int64_t reported_wait_ns;    /* when the wait began that was last told of */
+    unsigned waiter;             /* its ticket in the table of waiters (core/waiters.h); 0: none */
+    CURL *blank;                 /* a handle that has done nothing, for what getinfo tells then */
 };
 
 /* The transfer's governed part, up to date with its settings; NULL when it is not to be governed. */
@@ -57,6 +64,18 @@ struct governed *governed_of(struct transfer *transfer);
 
 /* The buckets that it draws on, in the order of governed->resolved; NULL where there is no room. */
 void governed_find_buckets(const struct governed *governed, struct bucket *buckets[POLICY_BUCKETS_MAX], int64_t now_ns);
+
+/* Is there room for lines of ours in its requests?  False: out of memory. */
+bool governed_adds_headers(struct governed *governed);
+
+/* Buckets of its that were given to other hosts meanwhile are looked up again: after each wait, and before
+ * what comes of an attempt is noted in them. */
+void governed_find_buckets_again(struct governed *governed);
+static inline void governed_keep_buckets(struct governed *governed)
+{
+    if (places_have_strangers(&governed->request.places))
+        governed_find_buckets_again(governed);
+}
 
 /* While it waits: a new configuration or segment, or being switched off, is for it, too. */
 void governed_keep_up(struct transfer *transfer);

@@ -25,7 +25,7 @@ struct pacer {
     _Atomic unsigned left_out;
 };
 
-static struct pacer wait_pacer, refusal_pacer, giveup_pacer, would_pacer, others_pacer;
+static struct pacer wait_pacer, refusal_pacer, giveup_pacer, would_pacer, others_pacer, aged_pacer;
 
 static bool may_say(struct pacer *pacer, int64_t now_ns, unsigned *left_out)
 {
@@ -287,11 +287,17 @@ static void add_outcome_events(const struct governed *governed, const struct gov
         add_event(governed, EVENT_GAVE_UP, status, step->cause, 0);
 }
 
+/* Not by what the server has said: no response came, or it broke off. */
+static bool has_failed(const struct governed *governed, const struct governor_step *step, CURLcode code)
+{
+    return code != CURLE_OK && (governed->gate.status == 0 || step->cause == CAUSE_CONNECTION);
+}
+
 static enum log_event event_of(const struct governed *governed, const struct governor_step *step, CURLcode code)
 {
     if (step->action == GOVERNOR_DELIVER && step->would_wait_ns)
         return LOG_WOULD_RETRY;
-    if (governed->gate.status == 0 && code != CURLE_OK)
+    if (has_failed(governed, step, code))
         return LOG_NOTICE;
     return is_give_up(step) ? LOG_GAVE_UP : LOG_REFUSED;
 }
@@ -300,6 +306,26 @@ static enum log_event event_of(const struct governed *governed, const struct gov
 static bool is_nothing(const struct governor_step *step, int status)
 {
     return step->action != GOVERNOR_RETRY && step->cause == CAUSE_NONE && status != 429;
+}
+
+/* A program that signs its requests itself has signed this one before it waited. */
+static bool may_have_aged(const struct governor_request *request, int status)
+{
+    return (status == 401 || status == 403) && request->waited_ns >= LONG_WAIT_NS;
+}
+
+static __attribute__((noinline)) void tell_aged(const struct governed *governed)
+{
+    const struct governor_request *request = &governed->request;
+    struct log_record record = {
+        .level = LOG_INFO,
+        .event = LOG_NOTICE,
+        .status = governed->gate.status,
+        .attempt = request->attempts,
+        .wait_ns = request->waited_ns,
+    };
+    say(governed, &aged_pacer, &record,
+        "sent after a wait, in which a signature or a date of the program's may have aged");
 }
 
 static __attribute__((noinline)) void tell_outcome(const struct governed *governed, const struct governor_step *step,
@@ -312,7 +338,8 @@ static __attribute__((noinline)) void tell_outcome(const struct governed *govern
     if (is_plain)
         return;
     char why[96];
-    if (status == 0)
+    bool failed = has_failed(governed, step, code);
+    if (failed)
         snprintf(why, sizeof why, "CURLcode %d%s%s", (int)code, request->why ? ", " : "",
                  request->why ? request->why : "");
     struct log_record record = {
@@ -324,7 +351,7 @@ static __attribute__((noinline)) void tell_outcome(const struct governed *govern
         .wait_ns = wait_ns,
     };
     say(governed, is_give_up(step) ? &giveup_pacer : &refusal_pacer, &record,
-        status == 0 ? why : (step->action == GOVERNOR_RETRY || step->would_wait_ns ? NULL : request->why));
+        failed ? why : (step->action == GOVERNOR_RETRY || step->would_wait_ns ? NULL : request->why));
 }
 
 void report_outcome(const struct governed *governed, const struct governor_step *step, CURLcode code)
@@ -334,6 +361,8 @@ void report_outcome(const struct governed *governed, const struct governor_step 
     bool is_plain = is_nothing(step, status) && (status != 0 || code == CURLE_OK);
     if (!is_plain || request->was_refused || request->stopped_ns)
         tell_outcome(governed, step, code, is_plain);
+    if (may_have_aged(request, status))
+        tell_aged(governed);
 }
 
 /* A call that may fail. */

@@ -38,7 +38,7 @@ static inline void report_would(const struct governed *governed, const struct go
         report_would_wait(governed, step);
 }
 
-/* An attempt's outcome: each refusal, each last attempt (info). */
+/* An attempt's outcome: each refusal, each last attempt; a 401 or 403 after a wait, with why it may be (info). */
 void report_outcome(const struct governed *governed, const struct governor_step *step, CURLcode code);
 
 /* No further attempt (info), or none at all (warn). */

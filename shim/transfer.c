@@ -42,6 +42,7 @@ static void set_defaults(struct options *options)
         .write_data = stdout,
         .read_data = stdin,
         .no_progress = true,
+        .post_field_size = -1,
         .url = url,
         .url_capacity = url_capacity,
     };
@@ -167,6 +168,7 @@ struct transfer *transfer_copy(const struct transfer *from, CURL *handle)
     /* libcurl gives the copy a CURLU of its own, which only it knows; the copy passes untouched
      * until the program sets a URL. */
     copy->options.url_handle = NULL;
+    copy->options.mime_is_copied = from->options.mime != NULL;
     set_url(copy, from->options.url_handle ? NULL : from->options.url);
     return copy;
 }
@@ -177,7 +179,15 @@ static void set_text(char **field, const char *value)
     *field = value ? strdup(value) : NULL;
 }
 
-/* The options that choose the method. */
+/* A copy that is to be larger than it was made is none any more. */
+static void note_post_field_size(struct options *options, int64_t size)
+{
+    if (options->post_fields_are_copied && size > options->post_field_size)
+        options->post_fields = NULL;
+    options->post_field_size = size;
+}
+
+/* The options that choose the method and the body. */
 static void note_request_option(struct transfer *transfer, CURLoption option, void *argument)
 {
     struct options *options = &transfer->options;
@@ -208,17 +218,25 @@ static void note_request_option(struct transfer *transfer, CURLoption option, vo
             options->kind = REQUEST_GET;
         break;
     case CURLOPT_HTTPPOST:
+        options->form = argument;
         options->kind = REQUEST_POST_FORM;
         options->no_body = false;
         break;
     case CURLOPT_MIMEPOST:
+        options->mime = argument;
+        options->mime_is_copied = false;
         options->kind = REQUEST_POST_MIME;
         options->no_body = false;
         break;
     case CURLOPT_POSTFIELDS:
     case CURLOPT_COPYPOSTFIELDS:
-        options->has_post_fields = on;
+        options->post_fields = argument;
+        options->post_fields_are_copied = option == CURLOPT_COPYPOSTFIELDS;
         options->kind = REQUEST_POST;
+        break;
+    case CURLOPT_POSTFIELDSIZE:
+    case CURLOPT_POSTFIELDSIZE_LARGE:
+        note_post_field_size(options, (int64_t)(intptr_t)argument);
         break;
     case CURLOPT_CUSTOMREQUEST:
         snprintf(options->custom_method, sizeof options->custom_method, "%s", on ? (const char *)argument : "");
@@ -339,6 +357,21 @@ static OFF_THE_SHORT_WAY void note_other_option(struct transfer *transfer, CURLo
     case CURLOPT_READDATA:
         options->read_data = argument;
         break;
+    case CURLOPT_SEEKFUNCTION:
+        options->seek_function = (curl_seek_callback)number;
+        break;
+    case CURLOPT_SEEKDATA:
+        options->seek_data = argument;
+        break;
+    case CURLOPT_IOCTLFUNCTION:
+        options->ioctl_function = (curl_ioctl_callback)number;
+        break;
+    case CURLOPT_IOCTLDATA:
+        options->ioctl_data = argument;
+        break;
+    case CURLOPT_TRAILERFUNCTION:
+        options->has_trailers = number != 0;
+        break;
     case CURLOPT_XFERINFOFUNCTION:
         options->xferinfo_function = (curl_xferinfo_callback)number;
         break;
@@ -366,6 +399,20 @@ static OFF_THE_SHORT_WAY void note_other_option(struct transfer *transfer, CURLo
         break;
     case CURLOPT_TIMECONDITION:
         options->if_unmodified_since = number == CURL_TIMECOND_IFUNMODSINCE;
+        options->has_time_condition = number != CURL_TIMECOND_NONE;
+        transfer->request_changes++;
+        break;
+    case CURLOPT_RANGE:
+        options->has_range = argument != NULL;
+        transfer->request_changes++;
+        break;
+    case CURLOPT_HTTP_TRANSFER_DECODING:
+        options->is_raw = number == 0;
+        transfer->request_changes++;
+        break;
+    case CURLOPT_RESUME_FROM:
+    case CURLOPT_RESUME_FROM_LARGE:
+        options->has_resume_from = number != 0;
         transfer->request_changes++;
         break;
     case CURLOPT_PRIVATE:

@@ -26,9 +26,14 @@ struct options {
     void *write_data;                   /* stdout until set */
     curl_write_callback header_function;
     void *header_data;
-    bool header_in_body; /* CURLOPT_HEADER */
-    curl_read_callback read_function;
-    void *read_data; /* stdin until set */
+    bool header_in_body;              /* CURLOPT_HEADER */
+    curl_read_callback read_function; /* NULL: libcurl's default, fread */
+    void *read_data;                  /* stdin until set */
+    curl_seek_callback seek_function;
+    void *seek_data;
+    curl_ioctl_callback ioctl_function;
+    void *ioctl_data;
+    bool has_trailers; /* CURLOPT_TRAILERFUNCTION */
 
     curl_xferinfo_callback xferinfo_function;
     curl_progress_callback progress_function;
@@ -48,7 +53,16 @@ struct options {
     bool upload;
     bool no_body;
     char custom_method[METHOD_SIZE]; /* "": none */
-    bool has_post_fields;
+    const char *post_fields;         /* the program's own, or only not NULL where libcurl has a copy */
+    bool post_fields_are_copied;
+    int64_t post_field_size; /* -1: up to the NUL */
+    const curl_mime *mime;
+    bool mime_is_copied; /* by libcurl, for a duplicated handle, in a way that nothing is known of */
+    const struct curl_httppost *form;
+    bool has_range;
+    bool has_resume_from;
+    bool has_time_condition;
+    bool is_raw;                      /* CURLOPT_HTTP_TRANSFER_DECODING is off */
     const struct curl_slist *headers; /* the program's; read only while its transfer begins */
     bool if_unmodified_since;         /* CURLOPT_TIMECONDITION */
     bool connect_only;

@@ -4,6 +4,8 @@
  */
 #include "shim/wait.h"
 
+#include "shim/progress.h"
+
 #include "core/system/clock.h"
 #include "core/units.h"
 
@@ -15,24 +17,9 @@
 #define SLICE_MS 500
 #define SLICE_WITH_PROGRESS_MS 200
 
-/* As libcurl does: the newer callback before the older one, neither while NOPROGRESS is set. */
-static bool program_goes_on(const struct options *options)
-{
-    int result = 0;
-    if (options->no_progress)
-        return true;
-    if (options->xferinfo_function)
-        result = options->xferinfo_function(options->progress_data, 0, 0, 0, 0);
-    else if (options->progress_function)
-        result = options->progress_function(options->progress_data, 0.0, 0.0, 0.0, 0.0);
-    return result == 0 || result == CURL_PROGRESSFUNC_CONTINUE;
-}
-
 bool wait_slice(struct transfer *transfer, int64_t until_ns)
 {
-    const struct options *options = &transfer->options;
-    bool has_callback = !options->no_progress && (options->xferinfo_function || options->progress_function);
-    int64_t slice_ms = has_callback ? SLICE_WITH_PROGRESS_MS : SLICE_MS;
+    int64_t slice_ms = progress_is_wanted(&transfer->options) ? SLICE_WITH_PROGRESS_MS : SLICE_MS;
     int64_t left_ns = until_ns - clock_now_ns();
     if (left_ns > 0) {
         int saved_errno = errno;
@@ -40,5 +27,5 @@ bool wait_slice(struct transfer *transfer, int64_t until_ns)
         poll(NULL, 0, (int)(left_ms < slice_ms ? left_ms : slice_ms));
         errno = saved_errno;
     }
-    return program_goes_on(options);
+    return progress_tell_waiting(transfer);
 }

@@ -41,15 +41,20 @@ static int perform(const char *url, curl_write_callback callback)
     return result;
 }
 
-static int throw_later(void *easy, curl_off_t, curl_off_t, curl_off_t, curl_off_t)
+static std::chrono::steady_clock::time_point answered;
+
+/* What debugging shows is all that tells that the answer is there. */
+static int note_answer(CURL *, curl_infotype type, char *, size_t, void *)
 {
-    static std::chrono::steady_clock::time_point answered;
-    long status = 0;
-    curl_easy_getinfo(static_cast<CURL *>(easy), CURLINFO_RESPONSE_CODE, &status);
-    auto now = std::chrono::steady_clock::now();
-    if (status && answered == std::chrono::steady_clock::time_point())
-        answered = now;
-    if (status && now - answered >= std::chrono::milliseconds(500))
+    if (type == CURLINFO_HEADER_IN)
+        answered = std::chrono::steady_clock::now();
+    return 0;
+}
+
+static int throw_later(void *, curl_off_t, curl_off_t, curl_off_t, curl_off_t)
+{
+    bool is_answered = answered != std::chrono::steady_clock::time_point();
+    if (is_answered && std::chrono::steady_clock::now() - answered >= std::chrono::milliseconds(500))
         throw std::runtime_error("cancelled");
     return 0;
 }
@@ -59,7 +64,8 @@ static int throw_out_of_a_wait(const char *url)
     int caught = 0;
     CURL *easy = prepare(url, swallow);
     curl_easy_setopt(easy, CURLOPT_XFERINFOFUNCTION, throw_later);
-    curl_easy_setopt(easy, CURLOPT_XFERINFODATA, easy);
+    curl_easy_setopt(easy, CURLOPT_DEBUGFUNCTION, note_answer);
+    curl_easy_setopt(easy, CURLOPT_VERBOSE, 1L);
     curl_easy_setopt(easy, CURLOPT_NOPROGRESS, 0L);
     try {
         curl_easy_perform(easy);

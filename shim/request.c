@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Most requests change nothing on the server and have no body; what the others need is kept out of their way.
+ */
+#include "shim/request.h"
+
+#include "shim/own_retry.h"
+
+#include "core/request_headers.h"
+#include "core/system/entropy.h"
+#include "core/uuid.h"
+
+#define OFF_THE_SHORT_WAY __attribute__((noinline))
+
+/* What decides, beside its method and its target, whether a write may be repeated. */
+static OFF_THE_SHORT_WAY struct request_traits traits_of_write(const struct transfer *transfer)
+{
+    const struct governed *governed = transfer->governed;
+    struct request_traits traits = governed->traits;
+    const char *key_header = governed->resolved.values.idempotency_header;
+    traits.is_conditional = transfer->options.if_unmodified_since;
+    for (const struct curl_slist *header = transfer->options.headers; header; header = header->next)
+        if (header->data)
+            request_headers_note(&traits, header->data, key_header);
+    return traits;
+}
+
+/* A POST or PATCH without a key of its own is given one, if the policy says so. */
+static OFF_THE_SHORT_WAY void generate_key(struct transfer *transfer, int64_t now_ns)
+{
+    struct governed *governed = transfer->governed;
+    struct governor_request *request = &governed->request;
+    const struct policy *policy = request->policy;
+    uint8_t random[UUID_BYTES];
+    char key[UUID_SIZE];
+    if (!classify_wants_key(policy, &request->traits) || governor_mode(request, now_ns) != MODE_ENFORCE)
+        return;
+    entropy_fill(random, sizeof random, governed->runtime->governor.random);
+    uuid_write(random, key);
+    request->traits.has_idempotency_key =
+        governed_adds_headers(governed) && added_headers_add(governed->added, policy->idempotency_header, key);
+    if (governed->added)
+        governed->added->kept = governed->added->count;
+}
+
+static OFF_THE_SHORT_WAY void begin_write(struct transfer *transfer, int64_t now_ns)
+{
+    struct governor_request *request = &transfer->governed->request;
+    request->traits = traits_of_write(transfer);
+    if (request->policy->idempotency_key == IDEMPOTENCY_KEY_GENERATE)
+        generate_key(transfer, now_ns);
+}
+
+void request_begin(struct transfer *transfer, struct bucket *const *buckets, int64_t now_ns)
+{
+    struct governed *governed = transfer->governed;
+    governor_begin(&governed->request, &governed->runtime->governor, &governed->resolved, buckets, &governed->traits,
+                   transfer->options.timeout_ms * NS_PER_MS, now_ns);
+    if (governed->added)
+        governed->added->count = governed->added->kept = 0;
+    if (!governed->method_is_safe)
+        begin_write(transfer, now_ns);
+    body_begin(transfer, &governed->request);
+    gate_begin_request(&governed->gate, transfer, &governed->request);
+    own_retry_begin(transfer, now_ns);
+    governed->began_with_changes = transfer->request_changes;
+    governed->began_with_timeout_ms = transfer->options.timeout_ms;
+    governed->tells_nothing = true;
+    governed->is_resumed = false;
+    governed->paused = false;
+    governed->is_elsewhere = false;
+    if (transfer->options.error_buffer)
+        transfer->options.error_buffer[0] = '\0';
+}
+
+bool request_was_changed(const struct transfer *transfer)
+{
+    return transfer->request_changes != transfer->governed->began_with_changes || !body_is_unchanged(transfer);
+}
