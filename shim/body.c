@@ -282,8 +282,8 @@ bool body_is_repeatable(const struct transfer *transfer, bool request_sent)
     const struct body *body = &governed->body;
     if (body->source == BODY_NONE)
         return true;
-    /* The callback that makes the trailers has been called already. */
-    if (transfer->options.has_trailers && request_sent)
+    /* The callback that makes the trailers of a chunked upload has been called already. */
+    if (transfer->options.has_trailers && body->source == BODY_READER && body->kept.has_ended)
         return false;
     if (body->source == BODY_READER)
         return reader_is_repeatable(governed, request_sent) && body_is_unchanged(transfer);

@@ -96,12 +96,19 @@ EXPORTED CURL *curl_easy_duphandle(CURL *handle)
 
 /* -------------------------------------------------------------- what it came to ---- */
 
-/* While nothing has been attempted, what tells of a transfer must not tell of an older one: a handle
- * that has done nothing answers.  What the program set is still asked of its own. */
+/* Before an attempt has had an answer that may be the program's, what tells of a transfer must not tell of
+ * an older one, or of a refusal that the program will not get. */
+static bool tells_nothing(const struct governed *governed)
+{
+    return governed &&
+           (governed->tells_nothing || (governed->phase == PHASE_ATTEMPTING && governed->gate.mode == GATE_KEEPING));
+}
+
+/* A handle that has done nothing answers then.  What the program set is still asked of its own. */
 static CURL *handle_that_tells(struct transfer *transfer)
 {
     struct governed *governed = transfer->governed;
-    if (!governed || !governed->tells_nothing)
+    if (!tells_nothing(governed))
         return transfer_handle(transfer);
     if (!governed->blank)
         governed->blank = transfer->real->curl_easy_init();
@@ -110,8 +117,7 @@ static CURL *handle_that_tells(struct transfer *transfer)
 
 static bool tells_of_settings(CURLINFO info)
 {
-    return info == CURLINFO_PRIVATE || info == CURLINFO_COOKIELIST || info == CURLINFO_SSL_ENGINES ||
-           info == CURLINFO_ACTIVESOCKET || info == CURLINFO_LASTSOCKET;
+    return info == CURLINFO_PRIVATE || info == CURLINFO_COOKIELIST || info == CURLINFO_SSL_ENGINES;
 }
 
 /* A body that broke off was gone on with: what the program has had is the response that it began with. */
@@ -124,11 +130,12 @@ static struct first_response *first_response_of(const struct transfer *transfer)
 /* Before a transfer libcurl tells the URL that it would use. */
 static bool tells_url_to_come(const struct transfer *transfer, CURLINFO info, void *argument)
 {
-    if (info != CURLINFO_EFFECTIVE_URL || !transfer->governed || !transfer->governed->tells_nothing ||
-        transfer->options.url_handle || !transfer->options.url || !argument)
+    if (info != CURLINFO_EFFECTIVE_URL || !argument || !tells_nothing(transfer->governed))
         return false;
-    *(const char **)argument = transfer->options.url;
-    return true;
+    const char *url = transfer->options.url_handle ? transfer->governed->url_text : transfer->options.url;
+    if (url)
+        *(const char **)argument = url;
+    return url != NULL;
 }
 
 EXPORTED CURLcode curl_easy_getinfo(CURL *handle, CURLINFO info, ...)
@@ -143,12 +150,12 @@ EXPORTED CURLcode curl_easy_getinfo(CURL *handle, CURLINFO info, ...)
         const struct real *real = real_of_caller(__builtin_return_address(0));
         return real ? real->curl_easy_getinfo(handle, info, argument) : CURLE_FAILED_INIT;
     }
-    if (tells_url_to_come(transfer, info, argument))
-        return CURLE_OK;
     const struct first_response *first = first_response_of(transfer);
     CURLcode code;
     if (first && first_response_getinfo(first, transfer->governed->gate.body_bytes, info, argument, &code))
         return code;
+    if (tells_url_to_come(transfer, info, argument))
+        return CURLE_OK;
     if (!tells_of_settings(info))
         handle = handle_that_tells(transfer);
     return transfer->real->curl_easy_getinfo(handle, info, argument);

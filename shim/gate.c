@@ -31,7 +31,7 @@ void gate_begin_attempt(struct gate *gate)
 {
     kept_clear(&gate->kept);
     gate->mode = GATE_LIVE;
-    gate->blocks = gate->final_blocks = 0;
+    memset(gate->blocks, 0, sizeof gate->blocks);
     gate->in_block = gate->block_is_final = gate->block_complete = gate->lines_pass = false;
     gate->status = 0;
     headers_begin(&gate->headers);
@@ -57,7 +57,7 @@ void gate_begin_request(struct gate *gate, struct transfer *transfer, struct gov
     gate->transfer = transfer;
     gate->request = request;
     gate->is_active = true;
-    gate->blocks_shown = 0;
+    memset(gate->shown, 0, sizeof gate->shown);
     gate_begin_attempt(gate);
 }
 
@@ -183,8 +183,9 @@ enum gate_flush gate_flush(struct gate *gate)
 static void let_through(struct gate *gate)
 {
     gate->mode = GATE_LIVE;
-    if (gate->blocks_shown < gate->blocks)
-        gate->blocks_shown = gate->blocks;
+    for (unsigned kind = 0; kind < HEAD_KINDS; kind++)
+        if (gate->shown[kind] < gate->blocks[kind])
+            gate->shown[kind] = gate->blocks[kind];
 }
 
 /* Too large to keep: it is the program's. */
@@ -274,24 +275,32 @@ static bool may_be_intermediate(int status)
     return (status >= 300 && status < 400) || status == 401 || status == 407;
 }
 
+static bool has_blocks(const struct gate *gate)
+{
+    return (gate->blocks[HEAD_OF_TUNNEL] | gate->blocks[HEAD_OF_INFORMATION] | gate->blocks[HEAD_OF_ANSWER]) != 0;
+}
+
 static bool was_shown(const struct gate *gate)
 {
-    return gate->blocks <= gate->blocks_shown;
+    return gate->blocks[gate->head_kind] <= gate->shown[gate->head_kind];
 }
 
 static void begin_block(struct gate *gate, const char *line, size_t length)
 {
     int status = status_of(line, length);
 
-    if (gate->blocks++ > 0) /* an attempt begins without any */
+    if (has_blocks(gate)) /* an attempt begins without any */
         headers_begin(&gate->headers);
     gate->in_block = true;
-    gate->block_is_final = status >= 200 && !is_tunnel_answer(gate, status);
+    gate->head_kind = status < 200                     ? HEAD_OF_INFORMATION
+                      : is_tunnel_answer(gate, status) ? HEAD_OF_TUNNEL
+                                                       : HEAD_OF_ANSWER;
+    gate->block_is_final = gate->head_kind == HEAD_OF_ANSWER;
     gate->block_complete = false;
     gate->delivered = gate->resuming;
     gate->is_proven = false;
     gate->status = gate->block_is_final ? status : 0;
-    if (gate->block_is_final && ++gate->final_blocks > 1)
+    if (++gate->blocks[gate->head_kind] > 1 && gate->block_is_final)
         hop_charge(gate->transfer);
 
     if (gate->mode == GATE_KEEPING || gate->resuming)

@@ -43,23 +43,31 @@ enum gate_mode {
     GATE_KEEPING, /* decided: another attempt is wanted; kept in case there is none */
 };
 
+/* Whose header block it is. */
+enum head_kind {
+    HEAD_OF_TUNNEL,      /* a proxy's answer to CONNECT */
+    HEAD_OF_INFORMATION, /* 1xx */
+    HEAD_OF_ANSWER,      /* to a request of its own: also a redirect, or a round of authentication */
+    HEAD_KINDS
+};
+
 /* The two streams in which libcurl brings a response again after a pause. */
 enum gate_stream { STREAM_HEADERS, STREAM_BODY, STREAM_COUNT };
 
 struct gate {
     struct transfer *transfer;
     struct governor_request *request;
-    bool is_active;        /* a governed perform is under way */
-    unsigned blocks_shown; /* header blocks, counted from an attempt's first, that the program has had */
+    bool is_active;             /* a governed perform is under way */
+    unsigned shown[HEAD_KINDS]; /* header blocks, counted from an attempt's first, that the program has had */
 
     enum gate_mode mode;
-    unsigned blocks;       /* in this attempt */
-    unsigned final_blocks; /* of them, answers to a request of their own: not 1xx, not CONNECT */
-    bool in_block;         /* between a status line and its blank line */
-    bool block_is_final;
-    bool block_complete; /* the last final block's blank line has come */
-    bool lines_pass;     /* in a final block, and what comes goes to the program as it comes, line by line */
-    int status;          /* of the last final block; 0: none yet */
+    unsigned blocks[HEAD_KINDS]; /* in this attempt */
+    enum head_kind head_kind;    /* of the last one */
+    bool in_block;               /* between a status line and its blank line */
+    bool block_is_final;         /* HEAD_OF_ANSWER */
+    bool block_complete;         /* the last final block's blank line has come */
+    bool lines_pass;             /* in a final block, and what comes goes to the program as it comes, line by line */
+    int status;                  /* of the last final block; 0: none yet */
     struct headers headers;
 
     bool decided; /* governor_outcome was asked */

@@ -192,6 +192,8 @@ void governed_free(struct governed *governed)
     free(governed->added);
     resume_free(governed->resume);
     free(governed->hop);
+    if (governed->url_text)
+        governed->gate.transfer->real->curl_free(governed->url_text);
     if (governed->blank)
         governed->gate.transfer->real->curl_easy_cleanup(governed->blank);
     runtime_release(governed->runtime);

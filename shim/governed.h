@@ -56,6 +56,7 @@ struct governed {
     bool is_elsewhere;           /* another host than the transfer's own has answered last (hop.c) */
     int64_t reported_wait_ns;    /* when the wait began that was last told of */
     unsigned waiter;             /* its ticket in the table of waiters (core/waiters.h); 0: none */
+    char *url_text;              /* libcurl's: of CURLOPT_CURLU, when the perform began */
     CURL *blank;                 /* a handle that has done nothing, for what getinfo tells then */
 };
 

@@ -89,7 +89,7 @@ bool hop_is_elsewhere(struct transfer *transfer, struct bucket **bucket)
     struct governed *governed = transfer->governed;
     *bucket = NULL;
     governed->is_elsewhere = false;
-    return governed->gate.final_blocks > 1 && find_elsewhere(transfer, bucket);
+    return governed->gate.blocks[HEAD_OF_ANSWER] > 1 && find_elsewhere(transfer, bucket);
 }
 
 const struct target *hop_answering(const struct governed *governed)

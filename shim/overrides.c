@@ -120,7 +120,7 @@ void overrides_for_repeat(struct transfer *transfer)
     const struct real *real = transfer->real;
     /* libcurl sends a request again by itself when a connection that was kept breaks before the answer.
      * For a write that would be one more that nobody has decided on, or that its reader cannot give. */
-    if (!transfer->governed->method_is_safe ||
+    if (!transfer->governed->method_is_safe || body_is_one_shot(transfer) ||
         (options->http2_prior_knowledge && real->version < VERSION_PRIOR_KNOWLEDGE_REUSED))
         overrides_connect_anew(transfer);
     /* A redirect of the attempt before has left its Referer behind. */

@@ -10,6 +10,8 @@
 #include "core/system/entropy.h"
 #include "core/uuid.h"
 
+#include <string.h>
+
 #define OFF_THE_SHORT_WAY __attribute__((noinline))
 
 /* What decides, beside its method and its target, whether a write may be repeated. */
@@ -43,6 +45,31 @@ static OFF_THE_SHORT_WAY void generate_key(struct transfer *transfer, int64_t no
         governed->added->kept = governed->added->count;
 }
 
+/* A CURLU belongs to the program, which may change it at any time.  To be freed by libcurl's curl_free;
+ * NULL: there is none. */
+static char *text_of_url_handle(const struct transfer *transfer)
+{
+    char *text = NULL;
+    CURLU *url = transfer->options.url_handle;
+    return transfer->real->curl_url_get(url, CURLUPART_URL, &text, 0) == CURLUE_OK ? text : NULL;
+}
+
+static OFF_THE_SHORT_WAY void note_url_handle(struct transfer *transfer)
+{
+    struct governed *governed = transfer->governed;
+    transfer->real->curl_free(governed->url_text);
+    governed->url_text = text_of_url_handle(transfer);
+}
+
+static OFF_THE_SHORT_WAY bool url_handle_was_changed(const struct transfer *transfer)
+{
+    const char *before = transfer->governed->url_text;
+    char *now = text_of_url_handle(transfer);
+    bool is_the_same = before && now && strcmp(before, now) == 0;
+    transfer->real->curl_free(now);
+    return !is_the_same;
+}
+
 static OFF_THE_SHORT_WAY void begin_write(struct transfer *transfer, int64_t now_ns)
 {
     struct governor_request *request = &transfer->governed->request;
@@ -56,6 +83,8 @@ void request_begin(struct transfer *transfer, struct bucket *const *buckets, int
     struct governed *governed = transfer->governed;
     governor_begin(&governed->request, &governed->runtime->governor, &governed->resolved, buckets, &governed->traits,
                    transfer->options.timeout_ms * NS_PER_MS, now_ns);
+    if (transfer->options.url_handle)
+        note_url_handle(transfer);
     if (governed->added)
         governed->added->count = governed->added->kept = 0;
     if (!governed->method_is_safe)
@@ -75,5 +104,6 @@ void request_begin(struct transfer *transfer, struct bucket *const *buckets, int
 
 bool request_was_changed(const struct transfer *transfer)
 {
-    return transfer->request_changes != transfer->governed->began_with_changes || !body_is_unchanged(transfer);
+    return transfer->request_changes != transfer->governed->began_with_changes || !body_is_unchanged(transfer) ||
+           (transfer->options.url_handle && url_handle_was_changed(transfer));
 }

@@ -120,7 +120,7 @@ static bool note_as_read(const struct policy_part *policy, const struct memory_p
 {
     uint64_t today = (uint64_t)(clock_wall_s() + 1) * NS_PER_SECOND;
     uint64_t changed = policy->sources.changed < today ? policy->sources.changed : today;
-    return segment_note_configuration(&memory->segment, changed);
+    return segment_note_configuration(&memory->segment, changed, today);
 }
 
 /* Files that are newer than what other processes have read are for them, too. */
@@ -181,11 +181,14 @@ static bool is_another_users(const struct memory_part *memory)
 }
 
 /* Is another segment to be attached, or looked for by who has memory of his own?  Nothing of the present one is to be
- * touched before this: it may have been cut short, and looking makes it whole. */
+ * touched before this: it may have been cut short, and looking makes it whole.  Who is told another time than the
+ * machine's has memory of his own, and keeps it for as long. */
 static bool is_to_be_left(const struct memory_part *memory)
 {
-    return memory->mapping.is_private || mapping_look(&memory->mapping, memory->name) != MAPPING_IN_PLACE ||
-           is_another_users(memory);
+    if (memory->mapping.is_private)
+        return clock_is_the_machines();
+    return mapping_look(&memory->mapping, memory->name) != MAPPING_IN_PLACE || is_another_users(memory) ||
+           !clock_is_the_machines();
 }
 
 /* What is mapped stays in use where nothing better can be had: others may still share it. */
@@ -237,7 +240,8 @@ void runtime_look(void)
     int64_t now_ns = clock_now_ns();
     int64_t last_ns = atomic_load(&looked_ns);
     int saved_errno = errno;
-    if (now_ns - last_ns < LOOK_SPACING_NS || !atomic_compare_exchange_strong(&looked_ns, &last_ns, now_ns)) {
+    bool is_soon = now_ns >= last_ns && now_ns - last_ns < LOOK_SPACING_NS; /* the clock may have been put back */
+    if (is_soon || !atomic_compare_exchange_strong(&looked_ns, &last_ns, now_ns)) {
         /* Another thread looks, and what it finds is for us too: memory may not be whole before. */
         for (int i = 0; i < LOOK_PATIENCE_MS && atomic_load(&is_looking); i++)
             poll(NULL, 0, 1);

@@ -42,8 +42,9 @@ bool runtime_is_off(void);
 bool runtime_is_current(const struct runtime *runtime);
 
 /* What can be noticed only by system calls, so where one is made anyway, a hundred times a second at
- * most: /etc/curtsy/off, another uid, another file in the segment's place, one that was cut short
- * (which it makes whole: call it after a wait and before the segment is touched). */
+ * most: /etc/curtsy/off, another uid, a clock that is not the machine's any more, another file in the
+ * segment's place, one that was cut short (which it makes whole: call it after a wait and before the
+ * segment is touched). */
 void runtime_look(void);
 
 /* What is in force for a request, the machine's administrator and CURTSY_MODE included. */

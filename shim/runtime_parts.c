@@ -4,6 +4,7 @@
  */
 #include "shim/runtime_parts.h"
 
+#include "core/system/clock.h"
 #include "core/system/log_sink.h"
 
 #include <pthread.h>
@@ -14,6 +15,7 @@
 #include <unistd.h>
 
 #define FAULT_SIZE (LOG_LINE_SIZE / 2)
+#define ERROR_SIZE (PATH_MAX + 128)
 
 static struct environment environment;
 
@@ -130,24 +132,32 @@ static struct memory_part *attach(const struct policy_part *policy, char *error,
     return NULL;
 }
 
+static void tell_of_private(const char *error)
+{
+    char message[ERROR_SIZE + 64];
+    snprintf(message, sizeof message, "no shared budget, this process keeps its own: %s", error);
+    log_sink_fail_open(message);
+}
+
 struct memory_part *memory_part_attach(const struct policy_part *policy)
 {
-    char error[PATH_MAX + 128] = "";
-    char message[sizeof error + 64];
+    char error[ERROR_SIZE] = "";
     struct memory_part *part = attach(policy, error, sizeof error);
-    if (error[0]) {
-        snprintf(message, sizeof message, "no shared budget, this process keeps its own: %s", error);
-        log_sink_fail_open(message);
-    }
+    if (error[0])
+        tell_of_private(error);
     return part;
 }
 
 struct memory_part *memory_part_attach_again(const struct policy_part *policy)
 {
-    char error[PATH_MAX + 128] = "";
+    char error[ERROR_SIZE] = "";
     struct memory_part *part = attach(policy, error, sizeof error);
     if (!part || !part->mapping.is_private)
         return part;
+    if (!clock_is_the_machines()) {
+        tell_of_private(error);
+        return part;
+    }
     memory_part_drop(part);
     return NULL;
 }

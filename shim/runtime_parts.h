@@ -48,7 +48,8 @@ struct policy_part *policy_part_read(const char *program, bool first);
  * is not even that. */
 struct memory_part *memory_part_attach(const struct policy_part *policy);
 
-/* The same, but not privately: NULL then, and nothing is said. */
+/* The same, but privately only where the program's clock is not the machine's any more; else NULL, and
+ * nothing is said. */
 struct memory_part *memory_part_attach_again(const struct policy_part *policy);
 
 /* A user less.  The last one frees it.  NULL is allowed. */

@@ -415,8 +415,29 @@ static OFF_THE_SHORT_WAY void note_other_option(struct transfer *transfer, CURLo
         options->has_resume_from = number != 0;
         transfer->request_changes++;
         break;
+    /* What does not change the request. */
     case CURLOPT_PRIVATE:
     case CURLOPT_VERBOSE:
+    case CURLOPT_STDERR:
+    case CURLOPT_DEBUGFUNCTION:
+    case CURLOPT_DEBUGDATA:
+    case CURLOPT_FAILONERROR:
+    case CURLOPT_FOLLOWLOCATION:
+    case CURLOPT_MAXREDIRS:
+    case CURLOPT_NOSIGNAL:
+    case CURLOPT_BUFFERSIZE:
+    case CURLOPT_LOW_SPEED_LIMIT:
+    case CURLOPT_LOW_SPEED_TIME:
+    case CURLOPT_CONNECTTIMEOUT:
+    case CURLOPT_CONNECTTIMEOUT_MS:
+    case CURLOPT_SOCKOPTFUNCTION:
+    case CURLOPT_SOCKOPTDATA:
+    case CURLOPT_OPENSOCKETFUNCTION:
+    case CURLOPT_OPENSOCKETDATA:
+    case CURLOPT_CLOSESOCKETFUNCTION:
+    case CURLOPT_CLOSESOCKETDATA:
+    case CURLOPT_PREREQFUNCTION:
+    case CURLOPT_PREREQDATA:
     case CURLOPT_MAX_SEND_SPEED_LARGE:
     case CURLOPT_MAX_RECV_SPEED_LARGE:
         break;
