@@ -127,12 +127,14 @@ static struct first_response *first_response_of(const struct transfer *transfer)
     return governed && governed->is_resumed ? resume_first_response(governed->resume) : NULL;
 }
 
-/* Before a transfer libcurl tells the URL that it would use. */
+/* Before a transfer libcurl tells CURLOPT_URL, if there is one, even where it will use CURLOPT_CURLU. */
 static bool tells_url_to_come(const struct transfer *transfer, CURLINFO info, void *argument)
 {
     if (info != CURLINFO_EFFECTIVE_URL || !argument || !tells_nothing(transfer->governed))
         return false;
-    const char *url = transfer->options.url_handle ? transfer->governed->url_text : transfer->options.url;
+    const char *url = transfer->options.url;
+    if (transfer->options.url_handle && (!url || !url[0]))
+        url = transfer->governed->url_text;
     if (url)
         *(const char **)argument = url;
     return url != NULL;
