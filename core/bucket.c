@@ -17,6 +17,11 @@ static bool is_counted(const struct bucket_slot *slot, const struct view *view)
     return slot->columns >> view->column & 1;
 }
 
+static uint64_t place_at_the_end(const struct bucket *bucket, const struct view *view, uint64_t clock)
+{
+    return next_place(end_of_queue(view, shared_load(&bucket->tat[view->column]), clock), clock);
+}
+
 /* When the holder of `slot` may go, NULL: a request booked now.  With the clocks starting at
  * start_ns, which is the picture's, or its hard one. */
 static int64_t when(const struct bucket *bucket, const struct picture *picture, const struct bucket_slot *slot,
@@ -27,7 +32,7 @@ static int64_t when(const struct bucket *bucket, const struct picture *picture, 
         const struct view *view = &picture->view[i];
         uint64_t tat;
         if (!slot)
-            tat = next_place(shared_load(&bucket->tat[view->column]), clock_at(view, picture->start_ns, now_ns));
+            tat = place_at_the_end(bucket, view, clock_at(view, picture->start_ns, now_ns));
         else if (is_counted(slot, view))
             tat = slot->tat[view->column];
         else
@@ -48,7 +53,7 @@ static int64_t hard_when(const struct bucket *bucket, const struct picture *pict
 bool bucket_is_open(const struct bucket *bucket, int64_t now_ns)
 {
     struct picture picture;
-    read_head(bucket, &picture);
+    read_head(bucket, now_ns, &picture);
     return picture.count == 0 && now_ns >= picture.start_ns;
 }
 
@@ -56,7 +61,7 @@ int64_t bucket_peek(const struct bucket *bucket, int64_t now_ns, bool *hard)
 {
     struct picture picture;
     now_ns = not_negative(now_ns);
-    read_picture(bucket, &picture);
+    read_picture(bucket, now_ns, &picture);
     int64_t at_ns = when(bucket, &picture, NULL, picture.start_ns, now_ns);
     if (hard) {
         int64_t hard_ns = at_ns > now_ns ? hard_when(bucket, &picture, NULL, now_ns) : now_ns;
@@ -69,16 +74,16 @@ int64_t bucket_hard_ns(const struct bucket *bucket, const struct bucket_slot *sl
 {
     struct picture picture;
     now_ns = not_negative(now_ns);
-    read_picture(bucket, &picture);
+    read_picture(bucket, now_ns, &picture);
     return hard_when(bucket, &picture, slot, now_ns);
 }
 
 /* The next place in one queue.  Whoever swaps later gets a later place: that is the order. */
-static uint64_t take_place(_Atomic uint64_t *word, uint64_t clock)
+static uint64_t take_place(_Atomic uint64_t *word, const struct view *view, uint64_t clock)
 {
     uint64_t tat = shared_load(word);
     for (int i = 0; i < SWAP_TRIES; i++) {
-        uint64_t next = next_place(tat, clock);
+        uint64_t next = next_place(end_of_queue(view, tat, clock), clock);
         if (shared_swap(word, &tat, next))
             return next;
     }
@@ -93,7 +98,7 @@ static void take_places(struct bucket *bucket, const struct picture *picture, in
         const struct view *view = &picture->view[i];
         uint64_t clock = clock_at(view, picture->start_ns, now_ns);
         slot->clock[view->column] = clock;
-        slot->tat[view->column] = take_place(&bucket->tat[view->column], clock);
+        slot->tat[view->column] = take_place(&bucket->tat[view->column], view, clock);
         slot->columns |= 1u << view->column;
     }
 }
@@ -120,7 +125,7 @@ void bucket_book(struct bucket *bucket, int64_t now_ns, struct bucket_slot *slot
 {
     struct picture picture;
     now_ns = not_negative(now_ns);
-    read_picture(bucket, &picture);
+    read_picture(bucket, now_ns, &picture);
     slot->booked_ns = now_ns;
     take_places(bucket, &picture, now_ns, slot);
     for (int i = 0; i < ORDER_TRIES && !is_in_order(bucket, &picture, slot); i++) {
@@ -133,7 +138,7 @@ void bucket_book(struct bucket *bucket, int64_t now_ns, struct bucket_slot *slot
 bool bucket_take_due(struct bucket *bucket, int64_t now_ns, struct bucket_slot *slot)
 {
     struct picture picture;
-    read_picture(bucket, &picture);
+    read_picture(bucket, now_ns, &picture);
     if (picture.count != 1 || now_ns < picture.start_ns || now_ns < 0)
         return false;
     const struct view *view = &picture.view[0];
@@ -199,7 +204,7 @@ enum bucket_verdict bucket_check(const struct bucket *bucket, const struct bucke
     *until_ns = now_ns;
     if (!slot->booked)
         return BUCKET_FORFEIT;
-    read_picture(bucket, &picture);
+    read_picture(bucket, now_ns, &picture);
     if (is_late(&picture, slot, now_ns))
         return BUCKET_FORFEIT;
     *until_ns = when(bucket, &picture, slot, picture.start_ns, now_ns);
@@ -227,7 +232,7 @@ void bucket_charge(struct bucket *bucket, int64_t now_ns, uint64_t requests)
 {
     struct picture picture;
     now_ns = not_negative(now_ns);
-    read_picture(bucket, &picture);
+    read_picture(bucket, now_ns, &picture);
     uint64_t tokens = requests > UINT64_MAX / TOKEN_ONE ? UINT64_MAX : requests * TOKEN_ONE;
     for (unsigned i = 0; i < picture.count; i++) {
         const struct view *view = &picture.view[i];
@@ -236,7 +241,7 @@ void bucket_charge(struct bucket *bucket, int64_t now_ns, uint64_t requests)
         uint64_t most = add(add(clock, view->limit.burst), window);
         uint64_t tat = shared_load(&bucket->tat[view->column]);
         for (int tries = 0; tries < SWAP_TRIES; tries++) {
-            uint64_t base = larger(tat, clock);
+            uint64_t base = larger(end_of_queue(view, tat, clock), clock);
             uint64_t next = smaller(add(base, tokens), larger(base, most));
             if (next == tat || shared_swap(&bucket->tat[view->column], &tat, next))
                 break;
@@ -345,6 +350,14 @@ bool bucket_retry_withdraw(struct bucket *bucket, int64_t now_ns, uint32_t reser
     return false;
 }
 
+/* What was taken from the reserve, and has not come back since. */
+static bool owes_retries(const struct bucket *bucket, int64_t now_ns)
+{
+    uint32_t tick = (uint32_t)((uint64_t)not_negative(now_ns) >> TICK_SHIFT);
+    struct retry_balance balance = unpack_balance(shared_load(&bucket->retry));
+    return balance.retries < 0 && ticks_since(balance, tick) < TICKS_PER_MINUTE;
+}
+
 /* -------------------------------------------------------- small words and state ---- */
 
 #define LATENCY_MAX_NS (3600 * NS_PER_SECOND)
@@ -402,8 +415,18 @@ enum block_kind bucket_block_kind(const struct bucket *bucket, int64_t now_ns)
 {
     struct picture picture;
     now_ns = not_negative(now_ns);
-    read_head(bucket, &picture);
+    read_head(bucket, now_ns, &picture);
     return kind_of_block(&picture, now_ns);
+}
+
+int64_t bucket_unpaced_ns(const struct bucket *bucket, const struct bucket_slot *slot, int64_t now_ns)
+{
+    struct picture picture;
+    read_picture(bucket, now_ns, &picture);
+    for (unsigned i = 0; i < picture.count; i++)
+        if (!slot || is_counted(slot, &picture.view[i]))
+            return 0;
+    return picture.held_until_ns < picture.start_ns ? picture.start_ns : 0;
 }
 
 static void copy_name(const struct bucket *bucket, char name[BUCKET_NAME_SIZE])
@@ -423,15 +446,16 @@ static void copy_name(const struct bucket *bucket, char name[BUCKET_NAME_SIZE])
 int64_t bucket_held_until_ns(const struct bucket *bucket, int64_t now_ns)
 {
     struct picture picture;
-    read_picture(bucket, &picture);
-    return now_ns < picture.held_until_ns ? picture.held_until_ns : 0;
+    read_picture(bucket, now_ns, &picture);
+    int64_t held_until_ns = picture.held_until_ns < picture.start_ns ? picture.held_until_ns : picture.start_ns;
+    return now_ns < held_until_ns ? held_until_ns : 0;
 }
 
 void bucket_read_state(const struct bucket *bucket, int64_t now_ns, struct bucket_state *out)
 {
     struct picture picture;
     now_ns = not_negative(now_ns);
-    read_picture(bucket, &picture);
+    read_picture(bucket, now_ns, &picture);
     *out = (struct bucket_state){
         .limits.count = picture.count,
         .next_ns = when(bucket, &picture, NULL, picture.start_ns, now_ns),
@@ -446,7 +470,8 @@ void bucket_read_state(const struct bucket *bucket, int64_t now_ns, struct bucke
         out->mode_until_ns = operator_word_until_ns(shared_load(&bucket->mode));
     for (unsigned i = 0; i < picture.count; i++) {
         const struct view *view = &picture.view[i];
-        uint64_t used = subtract(shared_load(&bucket->tat[view->column]), clock_at(view, picture.start_ns, now_ns));
+        uint64_t clock = clock_at(view, picture.start_ns, now_ns);
+        uint64_t used = subtract(end_of_queue(view, shared_load(&bucket->tat[view->column]), clock), clock);
         out->limits.item[i] = view->limit;
         out->tokens[i] = ((double)view->limit.burst - (double)used) / (double)TOKEN_ONE;
     }
@@ -457,11 +482,21 @@ bool bucket_is_idle(const struct bucket *bucket, int64_t now_ns)
 {
     struct picture picture;
     now_ns = not_negative(now_ns);
-    read_picture(bucket, &picture);
-    if (now_ns < picture.start_ns || bucket_mode(bucket, now_ns) != OPERATOR_AUTO)
+    read_whole_picture(bucket, now_ns, &picture);
+    if (now_ns < picture.start_ns || bucket_mode(bucket, now_ns) != OPERATOR_AUTO || owes_retries(bucket, now_ns))
         return false;
-    for (unsigned i = 0; i < picture.count; i++)
-        if (shared_load(&bucket->tat[picture.view[i].column]) > clock_at(&picture.view[i], picture.start_ns, now_ns))
+    for (unsigned i = 0; i < picture.count + picture.kept; i++) {
+        const struct view *view = &picture.view[i];
+        uint64_t clock = clock_at(view, picture.start_ns, now_ns);
+        if (end_of_queue(view, shared_load(&bucket->tat[view->column]), clock) > clock)
             return false;
+    }
     return true;
+}
+
+bool bucket_has_limits(const struct bucket *bucket, int64_t now_ns)
+{
+    struct picture picture;
+    read_head(bucket, now_ns, &picture);
+    return picture.count > 0;
 }

@@ -34,7 +34,9 @@
  *     stopped processes would act at once (its time is the later of its turn and of its booking, read
  *     from the present record; of several limits the least jitter counts);
  *   - several limits: look at all, refuse on the largest wait, book all, act at the latest;
- *   - what is charged without waiting (debt) is clamped to one window.
+ *   - what is charged without waiting (debt) is clamped to one window;
+ *   - a limit that nobody asks for any more binds nobody, but is kept with its clock until it is full
+ *     again, which is when it is the same as an absent one: those who ask may take turns.
  *
  * All zeros is a valid bucket: no limits, no block, unused.  Every number read from the bucket is
  * checked or clamped: garbage in it can cost politeness, never a crash, a hang or an overflow
@@ -135,14 +137,14 @@ bool bucket_release(struct bucket *bucket, const struct bucket_world *world, int
  * take over at once; looser ones only after the stricter have not been asked for during
  * BUCKET_LIMITS_MEMORY_NS, so that of two processes with different files the stricter holds.
  * Limits are compared window by window (stricter: the lower rate, then the lower burst, then the
- * lower jitter); a window that only one of them asks for holds too.  Neither refills the budget
- * nor loses a waiter's place; a new window starts full, less those who wait already.  Returns false
- * when others are in force than asked for. */
+ * lower jitter); a window that only one of them asks for holds too, for as long.  Neither refills the
+ * budget nor loses a waiter's place; a new window starts full, less those who wait already, and one that
+ * comes back with what it had used.  Returns false when others are in force than asked for. */
 #define BUCKET_LIMITS_MEMORY_NS (10 * NS_PER_SECOND)
 bool bucket_ask_limits(struct bucket *bucket, const struct bucket_world *world, int64_t now_ns,
                        const struct limits *limits);
 
-/* Nobody has asked for any limits lately: the next who asks gets his. */
+/* Nobody has asked for any limits lately: the next who asks gets his, without a budget anew. */
 void bucket_forget_askers(struct bucket *bucket);
 
 /* A full bucket again (the operator's word): the virtual clock is moved on by up to a burst, so that
@@ -177,6 +179,12 @@ enum operator_mode bucket_mode(const struct bucket *bucket, int64_t now_ns);
 /* What blocks it now, if anything does. */
 enum block_kind bucket_block_kind(const struct bucket *bucket, int64_t now_ns);
 
+/* Until when a server's word stops the holder of `slot` (NULL: a request booked now), if no limit spaces him
+ * from the others who wait for that: they would all go in the same moment.  The time stays when it has
+ * passed, and is an earlier one once the operator has lifted the block before its end.  0: there is none, a
+ * limit spaces them, or the operator holds it for at least as long. */
+int64_t bucket_unpaced_ns(const struct bucket *bucket, const struct bucket_slot *slot, int64_t now_ns);
+
 /* Until when the operator holds it; 0: he does not. */
 int64_t bucket_held_until_ns(const struct bucket *bucket, int64_t now_ns);
 
@@ -194,7 +202,11 @@ struct bucket_state {
 };
 void bucket_read_state(const struct bucket *bucket, int64_t now_ns, struct bucket_state *out);
 
-/* Full, not blocked, nobody queued, no operator's mode: the same as absent, so that its place may be reused. */
+/* Full (also in limits that nobody asks for any more), not blocked, nobody queued, no retries owed, no operator's
+ * mode: the same as absent, so that its place may be reused. */
 bool bucket_is_idle(const struct bucket *bucket, int64_t now_ns);
+
+/* Some are in force, or were when it was last asked for any. */
+bool bucket_has_limits(const struct bucket *bucket, int64_t now_ns);
 
 #endif

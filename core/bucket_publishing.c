@@ -52,11 +52,20 @@
  * late as can be.
  */
 
+/* A limit that goes on in another column than it was in. */
+struct move {
+    unsigned from, to;
+    uint64_t v0_from, v0_to;
+    uint64_t asked_ns;
+};
+
 /* What a change makes of a picture, and what has to be done before it is in force. */
 struct draft {
     struct picture picture;
     uint64_t least_tat[RATES_MAX]; /* by column: raise the word to this */
     unsigned asked;                /* columns to be stamped */
+    struct move move[RATES_MAX];   /* to be seen to once it is in force */
+    unsigned move_count;
 };
 
 /* Edits a picture that has been advanced to now_ns.  False: there is nothing to change. */
@@ -74,9 +83,10 @@ static void raise_tat(_Atomic uint64_t *word, uint64_t least)
 static void advance(struct picture *picture, int64_t now_ns)
 {
     picture->refilled = false;
+    picture->made_ns = (uint64_t)now_ns;
     if (now_ns < picture->start_ns)
         return;
-    for (unsigned i = 0; i < picture->count; i++)
+    for (unsigned i = 0; i < picture->count + picture->kept; i++)
         picture->view[i].v0 = clock_at(&picture->view[i], picture->start_ns, now_ns);
     picture->start_ns = picture->hard_start_ns = now_ns;
     picture->held_until_ns = 0;
@@ -120,8 +130,9 @@ static struct record *claim_record(struct bucket *bucket, const struct bucket_wo
 
 static void fill_record(struct record *record, const struct picture *picture)
 {
-    uint64_t shape = picture->count | (picture->refilled ? RECORD_REFILLED : 0);
-    for (unsigned i = 0; i < picture->count; i++) {
+    uint64_t shape =
+        picture->count | (picture->refilled ? RECORD_REFILLED : 0) | (uint64_t)picture->kept << RECORD_KEPT_SHIFT;
+    for (unsigned i = 0; i < picture->count + picture->kept; i++) {
         const struct view *view = &picture->view[i];
         struct record_limit *to = &record->limit[i];
         shape |= (uint64_t)view->column << (RECORD_COLUMNS_SHIFT + 8 * i);
@@ -138,6 +149,7 @@ static void fill_record(struct record *record, const struct picture *picture)
     shared_store(&record->start_ns, (uint64_t)picture->start_ns);
     shared_store(&record->hard_start_ns, (uint64_t)picture->hard_start_ns);
     shared_store(&record->held_until_ns, (uint64_t)picture->held_until_ns);
+    shared_store(&record->made_ns, picture->made_ns);
     shared_store(&record->shape, shape);
 }
 
@@ -148,6 +160,19 @@ static void prepare(struct bucket *bucket, const struct draft *draft, int64_t no
         raise_tat(&bucket->tat[column], draft->least_tat[column]);
         if (draft->asked >> column & 1)
             shared_store(&bucket->asked_ns[column], (uint64_t)now_ns);
+    }
+}
+
+/* What was booked where a limit was, after it was copied and before the copy counted.  Whoever dies before
+ * this has let that many go that the limit does not know of. */
+static void finish_moves(struct bucket *bucket, const struct draft *draft)
+{
+    for (unsigned i = 0; i < draft->move_count; i++) {
+        const struct move *move = &draft->move[i];
+        uint64_t used = subtract(shared_load(&bucket->tat[move->from]), move->v0_from);
+        shared_store(&bucket->asked_ns[move->to], move->asked_ns);
+        if (!draft->least_tat[move->from]) /* else it was raised by us, for what was not booked there */
+            raise_tat(&bucket->tat[move->to], add(move->v0_to, used));
     }
 }
 
@@ -165,9 +190,10 @@ static bool publish(struct bucket *bucket, const struct bucket_world *world, int
     bool done = false;
     for (int i = 0; i < PUBLISH_TRIES && !done; i++) {
         struct draft draft = {0};
-        read_picture(bucket, &draft.picture);
+        read_whole_record(bucket, &draft.picture);
         uint64_t word = draft.picture.word;
         now_ns = later(not_negative(now_ns), world->clock_ns ? world->clock_ns() : 0);
+        leave_out_the_absurd(&draft.picture, now_ns);
         advance(&draft.picture, now_ns);
         if (!change(bucket, &draft, now_ns, wish)) {
             done = true;
@@ -178,6 +204,8 @@ static bool publish(struct bucket *bucket, const struct bucket_world *world, int
         fill_record(record, &draft.picture);
         prepare(bucket, &draft, now_ns);
         done = shared_swap(&bucket->published, &word, next_word(word, (unsigned)(record - bucket->record)));
+        if (done)
+            finish_moves(bucket, &draft);
     }
     if (record)
         release_record(record, self);
@@ -216,12 +244,15 @@ static bool edit_block(const struct bucket *bucket, struct draft *draft, int64_t
     struct picture *picture = &draft->picture;
     (void)bucket;
     int64_t *const ends[] = {&picture->start_ns, &picture->hard_start_ns, &picture->held_until_ns};
+    int64_t until_ns = block->until_ns;
     bool changed = false;
-    if (block->until_ns <= now_ns)
+    if (until_ns <= now_ns)
         return false;
+    if (until_ns - now_ns > BLOCK_MOST_NS)
+        until_ns = now_ns + BLOCK_MOST_NS;
     for (unsigned i = 0; i < (unsigned)block->kind && i < sizeof ends / sizeof *ends; i++) {
-        changed = changed || *ends[i] < block->until_ns;
-        *ends[i] = later(*ends[i], block->until_ns);
+        changed = changed || *ends[i] < until_ns;
+        *ends[i] = later(*ends[i], until_ns);
     }
     if (!changed)
         return false;
@@ -259,13 +290,13 @@ static bool edit_refill(const struct bucket *bucket, struct draft *draft, int64_
     bool changed = false;
     (void)now_ns;
     (void)wish;
-    for (unsigned i = 0; i < draft->picture.count; i++) {
+    for (unsigned i = 0; i < draft->picture.count + draft->picture.kept; i++) {
         struct view *view = &draft->picture.view[i];
         uint64_t missing = subtract(shared_load(&bucket->tat[view->column]), view->v0);
         view->v0 = add(view->v0, smaller(missing, view->limit.burst));
         changed = changed || missing;
+        draft->picture.refilled = draft->picture.refilled || (missing && i < draft->picture.count);
     }
-    draft->picture.refilled = changed;
     return changed;
 }
 
@@ -276,7 +307,29 @@ bool bucket_refill(struct bucket *bucket, const struct bucket_world *world, int6
 
 /* ---------------------------------------------------------------------- limits ---- */
 
+/*
+ * Limits come and go with those who ask for them.  What must not go with them is what was used: a limit
+ * that began full each time that somebody asks for it again would be worth nothing where those who ask take
+ * turns with others who ask for none, or for more.  So one that nobody asks for any more binds nobody, but
+ * is kept, with its clock, until it is full again: a full limit is the same as an absent one.
+ *
+ * Those who still wait in its queue by then do not ask for it, and go without it; so their places count for
+ * nothing in what is kept: the clock is moved on to the last of those who could have gone.  (If somebody who
+ * did ask was stopped for so long, his place is void by the rule of is_late.)  After the operator's word they
+ * may be about to ask for it again, and the queue is kept as well.
+ *
+ * It is kept in its column where that is free; where another limit goes on in that column, with the queue
+ * that stands there, it is moved to another one.  When it is asked for again, what it had used by then and
+ * what was used in its place meanwhile both count, so the larger of the two.
+ *
+ * What is in force goes first: where there is no column left for what is kept, the limit goes that would be
+ * full soonest.  That costs, if it is asked for after all, one burst more in the time until then.  It takes
+ * more than RATES_MAX different limits of one bucket within their windows.
+ */
+
 #define ASKED_STEP_NS NS_PER_SECOND /* how old a stamp may grow before it is renewed */
+#define NO_COLUMN RATES_MAX
+#define NOTHING RATES_MAX
 
 /* Below 0: a is stricter; above 0: b is; 0: no difference that matters. */
 static int compare_limits(const struct limit *a, const struct limit *b)
@@ -310,21 +363,14 @@ static bool asked_within(const struct bucket *bucket, unsigned column, int64_t n
     return asked_ns && asked_ns >= now_ns - age_ns && asked_ns - age_ns <= now_ns;
 }
 
-static unsigned columns_of(const struct picture *picture)
-{
-    unsigned columns = 0;
-    for (unsigned i = 0; i < picture->count; i++)
-        columns |= 1u << picture->view[i].column;
-    return columns;
-}
-
 /* Waiters, in whole places: the longest queue of all limits. */
 static uint64_t queue_length(const struct bucket *bucket, const struct picture *picture)
 {
     uint64_t length = 0;
     for (unsigned i = 0; i < picture->count; i++) {
         const struct view *view = &picture->view[i];
-        uint64_t last = subtract(shared_load(&bucket->tat[view->column]), view->limit.burst);
+        uint64_t end = end_of_queue(view, shared_load(&bucket->tat[view->column]), view->v0);
+        uint64_t last = subtract(end, view->limit.burst);
         length = larger(length, (subtract(last, view->v0) + TOKEN_ONE - 1) / TOKEN_ONE);
     }
     return smaller(length, QUEUE_MAX);
@@ -340,75 +386,237 @@ static void insert_view(struct picture *picture, const struct view *view)
     picture->count++;
 }
 
-/* A window that is in force and that nobody asks for any more. */
-static bool is_forgotten(const struct bucket *bucket, const struct view *view, const struct limits *asked,
-                         int64_t now_ns)
+/* What becomes of a limit that was in force or kept. */
+enum fate {
+    GOES_ON, /* in force, as it is or as another one that counts what it has used; or nothing is left of it */
+    IS_KEPT, /* where it is */
+    MOVES,   /* is kept in another column */
+};
+
+struct change {
+    const struct bucket *bucket;
+    const struct limits *asked;
+    struct picture old;
+    enum fate fate[RATES_MAX]; /* of each limit of `old` */
+    struct draft *draft;
+    int64_t now_ns;
+};
+
+/* How far its queue is ahead of its clock; 0: it is full. */
+static uint64_t used_of(const struct bucket *bucket, const struct view *view)
 {
-    return !limit_of_window(asked, view->limit.window_ns) &&
-           !asked_within(bucket, view->column, now_ns, BUCKET_LIMITS_MEMORY_NS);
+    return subtract(end_of_queue(view, shared_load(&bucket->tat[view->column]), view->v0), view->v0);
 }
 
-/* Windows that stay.  One that both sides name is replaced in its column by a stricter limit at
- * once, by a looser one when the stricter is asked for no longer.  Its clock goes on and tat is not
- * touched: what was used is used, and who waits has his place. */
-static void keep_windows(const struct bucket *bucket, const struct picture *old, const struct limits *asked,
-                         int64_t now_ns, struct draft *draft)
+static void demand_tat(struct draft *draft, unsigned column, uint64_t least)
 {
-    for (unsigned i = 0; i < old->count; i++) {
-        struct view view = old->view[i];
-        const struct limit *mine = limit_of_window(asked, view.limit.window_ns);
-        if (is_forgotten(bucket, &view, asked, now_ns))
+    draft->least_tat[column] = larger(draft->least_tat[column], least);
+}
+
+/* The limit has been kept: what it had used counts in the column where it is in force now. */
+static void take_up_kept(struct change *change, const struct view *view)
+{
+    for (unsigned i = change->old.count; i < change->old.count + change->old.kept; i++) {
+        const struct view *kept = &change->old.view[i];
+        if (change->fate[i] != IS_KEPT || kept->limit.window_ns != view->limit.window_ns ||
+            compare_limits(&kept->limit, &view->limit) != 0)
             continue;
+        demand_tat(change->draft, view->column, add(view->v0, used_of(change->bucket, kept)));
+        change->fate[i] = GOES_ON;
+    }
+}
+
+/* Nobody has asked for it for long: what is queued there will not go by it. */
+static void leave_out_queue(struct change *change, unsigned i)
+{
+    struct view *view = &change->old.view[i];
+    if (shared_load(&change->bucket->asked_ns[view->column]))
+        view->v0 = larger(view->v0, subtract(add(view->v0, used_of(change->bucket, view)), view->limit.burst));
+}
+
+/* `limit` goes on in the column of the i-th: its clock goes on and tat is not touched, so that what was
+ * used is used, and who waits has his place.  Of the same window a stricter one forgets nothing that the
+ * other one knew, for it has never used less. */
+static struct view put_in_its_place(struct change *change, unsigned i, const struct limit *limit)
+{
+    struct view view = change->old.view[i];
+    bool is_covered = view.limit.window_ns == limit->window_ns && compare_limits(limit, &view.limit) <= 0;
+    change->fate[i] = is_covered ? GOES_ON : MOVES;
+    view.limit = *limit;
+    take_up_kept(change, &view);
+    return view;
+}
+
+/* Windows that were in force.  One that both sides name gets a stricter limit at once, a looser one when
+ * the stricter is asked for no longer. */
+static void keep_windows(struct change *change)
+{
+    for (unsigned i = 0; i < change->old.count; i++) {
+        struct view view = change->old.view[i];
+        const struct limit *mine = limit_of_window(change->asked, view.limit.window_ns);
+        bool is_asked = asked_within(change->bucket, view.column, change->now_ns, BUCKET_LIMITS_MEMORY_NS);
         int order = mine ? compare_limits(mine, &view.limit) : 1;
-        bool is_mine = mine && (order <= 0 || !asked_within(bucket, view.column, now_ns, BUCKET_LIMITS_MEMORY_NS));
-        if (is_mine) {
+        if (mine && (order <= 0 || !is_asked)) {
+            change->draft->asked |= 1u << view.column;
+            if (order)
+                view = put_in_its_place(change, i, mine);
+        }
+        if (mine || is_asked)
+            insert_view(&change->draft->picture, &view);
+        else
+            change->fate[i] = IS_KEPT;
+        if (change->fate[i] != GOES_ON)
+            leave_out_queue(change, i);
+    }
+}
+
+/* May a limit of another window, that nobody has asked for yet, be charged with what this one has used, and take
+ * over its queue?  If it has just gone out of force, or by the operator's word: it may have been replaced. */
+static bool leaves_its_queue(const struct change *change, unsigned i)
+{
+    const struct view *view = &change->old.view[i];
+    return change->fate[i] == IS_KEPT && used_of(change->bucket, view) &&
+           !limit_of_window(change->asked, view->limit.window_ns) &&
+           (i < change->old.count || !shared_load(&change->bucket->asked_ns[view->column]));
+}
+
+/* In whose place a limit comes into force whose window was not: its own, if it was kept; else that of
+ * the most used one of its window; else of one that was replaced. */
+static unsigned find_place(const struct change *change, const struct limit *limit)
+{
+    const unsigned all = change->old.count + change->old.kept;
+    unsigned place = NOTHING;
+    for (unsigned i = change->old.count; i < all; i++) {
+        const struct view *kept = &change->old.view[i];
+        if (change->fate[i] != IS_KEPT || kept->limit.window_ns != limit->window_ns)
+            continue;
+        if (compare_limits(&kept->limit, limit) == 0)
+            return i;
+        if (place == NOTHING || used_of(change->bucket, kept) > used_of(change->bucket, &change->old.view[place]))
+            place = i;
+    }
+    for (unsigned i = 0; i < all && place == NOTHING; i++)
+        if (leaves_its_queue(change, i))
+            place = i;
+    return place;
+}
+
+/* Windows that were not in force.  One that was kept is charged at least with those who wait already, as a
+ * new one is: they will go without asking it. */
+static void add_windows(struct change *change)
+{
+    uint64_t queue = queue_length(change->bucket, &change->old) * TOKEN_ONE;
+    struct draft *draft = change->draft;
+    for (unsigned i = 0; i < change->asked->count && draft->picture.count < RATES_MAX; i++) {
+        const struct limit *limit = &change->asked->item[i];
+        struct view view = {.limit = *limit, .column = NO_COLUMN};
+        if (view_of_window(&change->old, limit->window_ns))
+            continue;
+        unsigned place = find_place(change, limit);
+        if (place != NOTHING) {
+            view = put_in_its_place(change, place, limit);
+            if (place >= change->old.count)
+                demand_tat(draft, view.column, add(view.v0, queue));
             draft->asked |= 1u << view.column;
-            view.limit = order ? *mine : view.limit;
         }
         insert_view(&draft->picture, &view);
     }
 }
 
-/* A clock for a window that was not in force.  It takes over a forgotten one, with the queue that
- * stands there; else it begins in a column that nobody counts in, full, as if idle, less those who
- * wait already and will go without asking it. */
-static struct view clock_for_new(const struct bucket *bucket, const struct picture *old, uint64_t *forgotten,
-                                 struct draft *draft)
+/* Lets go of what is full, and of as many others as there is no room for. */
+static void let_go(struct change *change)
 {
-    struct view view = {0};
-    if (*forgotten) {
-        view = old->view[__builtin_ctzll(*forgotten)];
-        *forgotten &= *forgotten - 1;
-        return view;
+    unsigned room = RATES_MAX - change->draft->picture.count;
+    for (;;) {
+        unsigned count = 0, soonest = NOTHING;
+        int64_t soonest_ns = TIME_NEVER;
+        for (unsigned i = 0; i < change->old.count + change->old.kept; i++) {
+            const struct view *view = &change->old.view[i];
+            if (change->fate[i] == GOES_ON)
+                continue;
+            uint64_t used = used_of(change->bucket, view);
+            int64_t full_ns = time_of(view, change->old.start_ns, add(view->v0, used));
+            if (soonest == NOTHING || full_ns < soonest_ns) {
+                soonest = i;
+                soonest_ns = full_ns;
+            }
+            count++;
+        }
+        if (count == 0 || (count <= room && soonest_ns > change->old.start_ns))
+            return;
+        change->fate[soonest] = GOES_ON;
     }
-    unsigned all = (1u << RATES_MAX) - 1;
-    view.column = (unsigned)__builtin_ctz(all & ~columns_of(&draft->picture));
-    draft->least_tat[view.column] = CLOCK_ORIGIN;
-    uint64_t tat = larger(shared_load(&bucket->tat[view.column]), CLOCK_ORIGIN);
-    view.v0 = subtract(tat, queue_length(bucket, old) * TOKEN_ONE);
-    return view;
 }
 
-static void add_windows(const struct bucket *bucket, const struct picture *old, const struct limits *asked,
-                        int64_t now_ns, struct draft *draft)
+/* A column that nobody counts in, and what its word is at least by then. */
+static unsigned take_column(struct change *change, unsigned *taken, uint64_t *tat)
 {
-    uint64_t forgotten = 0; /* a bit for each view of `old` */
-    for (unsigned i = 0; i < old->count; i++)
-        if (is_forgotten(bucket, &old->view[i], asked, now_ns))
-            forgotten |= UINT64_C(1) << i;
-    for (unsigned i = 0; i < asked->count && draft->picture.count < RATES_MAX; i++) {
-        if (view_of_window(old, asked->item[i].window_ns))
+    unsigned column = (unsigned)__builtin_ctz(~*taken);
+    *taken |= 1u << column;
+    *tat = larger(shared_load(&change->bucket->tat[column]), larger(change->draft->least_tat[column], CLOCK_ORIGIN));
+    return column;
+}
+
+static unsigned columns_taken(const struct change *change)
+{
+    const struct picture *picture = &change->draft->picture;
+    unsigned taken = 0;
+    for (unsigned i = 0; i < picture->count; i++)
+        if (picture->view[i].column != NO_COLUMN)
+            taken |= 1u << picture->view[i].column;
+    for (unsigned i = 0; i < change->old.count + change->old.kept; i++)
+        if (change->fate[i] == IS_KEPT)
+            taken |= 1u << change->old.view[i].column;
+    return taken;
+}
+
+/* A limit that comes from nowhere begins full, as if idle, less those who wait. */
+static void place_new(struct change *change, unsigned *taken)
+{
+    struct draft *draft = change->draft;
+    uint64_t queue = queue_length(change->bucket, &change->old) * TOKEN_ONE, tat;
+    for (unsigned i = 0; i < draft->picture.count; i++) {
+        struct view *view = &draft->picture.view[i];
+        if (view->column != NO_COLUMN)
             continue;
-        struct view view = clock_for_new(bucket, old, &forgotten, draft);
-        view.limit = asked->item[i];
-        draft->asked |= 1u << view.column;
-        insert_view(&draft->picture, &view);
+        view->column = take_column(change, taken, &tat);
+        view->v0 = subtract(tat, queue);
+        demand_tat(draft, view->column, tat);
+        draft->asked |= 1u << view->column;
     }
-    /* Whoever takes such a column up again begins where its clock was. */
-    for (; forgotten; forgotten &= forgotten - 1) {
-        const struct view *view = &old->view[__builtin_ctzll(forgotten)];
-        draft->least_tat[view->column] = larger(draft->least_tat[view->column], view->v0);
+}
+
+static void place_kept(struct change *change, unsigned *taken)
+{
+    struct draft *draft = change->draft;
+    for (unsigned i = 0; i < change->old.count + change->old.kept; i++) {
+        struct view view = change->old.view[i];
+        uint64_t used = used_of(change->bucket, &view), tat;
+        if (change->fate[i] == MOVES) {
+            struct move move = {.from = view.column, .v0_from = view.v0};
+            move.asked_ns = shared_load(&change->bucket->asked_ns[view.column]);
+            view.column = move.to = take_column(change, taken, &tat);
+            tat = larger(tat, add(CLOCK_ORIGIN, used));
+            view.v0 = move.v0_to = tat - used;
+            demand_tat(draft, view.column, tat);
+            draft->move[draft->move_count++] = move;
+        }
+        if (change->fate[i] != GOES_ON)
+            draft->picture.view[draft->picture.count + draft->picture.kept++] = view;
     }
+}
+
+/* Everybody has his column.  Whoever takes one up that is left begins where its clock was: or who still
+ * books by what was in force would push the queue there far ahead. */
+static void place_all(struct change *change)
+{
+    let_go(change);
+    unsigned taken = columns_taken(change);
+    for (unsigned i = 0; i < change->old.count + change->old.kept; i++)
+        if (!(taken >> change->old.view[i].column & 1))
+            demand_tat(change->draft, change->old.view[i].column, change->old.view[i].v0);
+    place_new(change, &taken);
+    place_kept(change, &taken);
 }
 
 static bool is_same(const struct picture *picture, const struct limits *limits)
@@ -424,18 +632,22 @@ static bool is_same(const struct picture *picture, const struct limits *limits)
 
 static bool edit_limits(const struct bucket *bucket, struct draft *draft, int64_t now_ns, const void *wish)
 {
-    const struct limits *asked = wish;
-    const struct picture old = draft->picture;
+    struct change change = {.bucket = bucket, .asked = wish, .old = draft->picture, .draft = draft, .now_ns = now_ns};
     struct limits result = {0};
-    draft->picture.count = 0;
-    keep_windows(bucket, &old, asked, now_ns, draft);
-    add_windows(bucket, &old, asked, now_ns, draft);
-    if (now_ns < old.start_ns)
-        spend_credit(draft);
+    for (unsigned i = change.old.count; i < change.old.count + change.old.kept; i++)
+        change.fate[i] = IS_KEPT;
+    draft->picture.count = draft->picture.kept = 0;
+    keep_windows(&change);
+    add_windows(&change);
     result.count = draft->picture.count;
     for (unsigned i = 0; i < result.count; i++)
         result.item[i] = draft->picture.view[i].limit;
-    return !is_same(&old, &result);
+    if (is_same(&change.old, &result))
+        return false;
+    place_all(&change);
+    if (now_ns < change.old.start_ns)
+        spend_credit(draft);
+    return true;
 }
 
 /* What was asked for, in range, the longest window first, each window once. */
@@ -472,7 +684,7 @@ bool bucket_ask_limits(struct bucket *bucket, const struct bucket_world *world, 
     struct limits asked;
     struct picture picture;
     now_ns = not_negative(now_ns);
-    read_picture(bucket, &picture);
+    read_picture(bucket, now_ns, &picture);
     stamp_windows(bucket, &picture, limits, now_ns);
     if (is_same(&picture, limits))
         return true;
@@ -481,7 +693,7 @@ bool bucket_ask_limits(struct bucket *bucket, const struct bucket_world *world, 
     if (is_same(&picture, &asked))
         return true;
     publish(bucket, world, now_ns, edit_limits, &asked);
-    read_picture(bucket, &picture);
+    read_picture(bucket, now_ns, &picture);
     return is_same(&picture, &asked);
 }
 

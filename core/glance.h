@@ -20,6 +20,12 @@ static inline bool bucket_is_untouched(const struct bucket *bucket)
     return shared_load(&bucket->published) >> PUBLISHED_INDEX_BITS == 0;
 }
 
+/* The same as bucket_key. */
+static inline uint64_t bucket_key_now(const struct bucket *bucket)
+{
+    return shared_load(&bucket->key);
+}
+
 /* The same as bucket_metrics. */
 static inline struct metrics *bucket_counters(struct bucket *bucket)
 {

@@ -119,6 +119,14 @@ static void keep_within(struct governor_request *request, int64_t timeout_ns, in
     }
 }
 
+void governor_set_timeout(struct governor_request *request, int64_t timeout_ns)
+{
+    request->deadline_ns = TIME_NEVER;
+    request->room_ns = 0;
+    if (timeout_ns > 0)
+        keep_within(request, timeout_ns, request->begun_ns);
+}
+
 void governor_begin(struct governor_request *request, const struct governor *governor,
                     const struct resolved_policy *resolved, struct bucket *const *buckets,
                     const struct request_traits *traits, int64_t timeout_ns, int64_t now_ns)
@@ -169,6 +177,12 @@ void governor_rebase(struct governor_request *request, const struct governor *go
 
 /* ------------------------------------------------------------------ admission ---- */
 
+/* The block is over, but not yet for this one. */
+static bool is_drawn_to_go_later(const struct governor_request *request, int64_t now_ns)
+{
+    return now_ns >= request->lift_ns && now_ns - request->lift_ns < request->lift_draw_ns;
+}
+
 /* The request's own cause, unless somebody has stopped one of its buckets. */
 static enum cause cause_of_wait(const struct governor_request *request, int64_t now_ns)
 {
@@ -180,7 +194,7 @@ static enum cause cause_of_wait(const struct governor_request *request, int64_t 
         if (kind != BLOCK_NONE && cause == CAUSE_QUOTA)
             cause = CAUSE_BLOCK;
     }
-    return cause;
+    return cause == CAUSE_QUOTA && is_drawn_to_go_later(request, now_ns) ? CAUSE_BLOCK : cause;
 }
 
 static void end_wait(struct governor_request *request, int64_t now_ns)
@@ -305,6 +319,40 @@ static struct governor_step wait_within_bounds(struct governor_request *request,
     return wait_until(request, until_ns, now_ns);
 }
 
+/* The last moment at which it may go without breaking a bound. */
+static int64_t latest_ns(const struct governor_request *request)
+{
+    int64_t latest_ns = request->attempts > 0 ? add_saturating(request->first_sent_ns, request->policy->total_budget)
+                                              : longest_wait_ns(request);
+    int64_t fits_ns = request->deadline_ns == TIME_NEVER ? TIME_NEVER : request->deadline_ns - request->room_ns;
+    return latest_ns < fits_ns ? latest_ns : fits_ns;
+}
+
+/* When a server's block lets it go.  Where a limit paces those who wait it lets them go one after the other;
+ * else each goes by a draw of his own, or they would all go in the same moment, from every process on the
+ * machine.  It is drawn when the wait begins, and anew only if the end of the block is moved.  If that comes
+ * earlier by the operator's word there is nothing left to wait for.  The draw is soft: it fails nothing that the
+ * block itself would not. */
+static OFF_THE_SHORT_WAY int64_t lets_go_ns(struct governor_request *request, int64_t now_ns)
+{
+    int64_t end_ns = places_unpaced_ns(&request->places, now_ns);
+    if (end_ns > now_ns && end_ns != request->lift_ns) {
+        request->lift_ns = end_ns;
+        request->lift_draw_ns = backoff_spread_ns(request->policy, end_ns - now_ns, request->governor->random);
+    }
+    if (request->lift_ns == 0 || end_ns < request->lift_ns)
+        return now_ns;
+    int64_t goes_ns = add_saturating(request->lift_ns, request->lift_draw_ns);
+    int64_t most_ns = latest_ns(request);
+    return goes_ns <= most_ns ? goes_ns : most_ns > request->lift_ns ? most_ns : request->lift_ns;
+}
+
+static int64_t not_before_ns(struct governor_request *request, int64_t now_ns)
+{
+    int64_t lets_go = lets_go_ns(request, now_ns);
+    return lets_go > request->not_before_ns ? lets_go : request->not_before_ns;
+}
+
 static void count_observed_wait(const struct governor_request *request)
 {
     struct bucket *bucket;
@@ -345,7 +393,8 @@ static OFF_THE_SHORT_WAY struct governor_step admit_closely(struct governor_requ
     note_lateness(request, now_ns);
     request->mode = governor_mode(request, now_ns);
     if (request->mode == MODE_ENFORCE && places_are_open(&request->places, now_ns))
-        return wait_within_bounds(request, request->not_before_ns, now_ns);
+        return wait_within_bounds(request, request->lift_ns ? not_before_ns(request, now_ns) : request->not_before_ns,
+                                  now_ns);
     if (request->mode == MODE_ENFORCE && now_ns >= request->not_before_ns && places_take_due(&request->places, now_ns))
         return send_now(request, now_ns);
 
@@ -353,12 +402,13 @@ static OFF_THE_SHORT_WAY struct governor_step admit_closely(struct governor_requ
     int64_t until_ns = places_look(&request->places, now_ns);
     if (request->mode != MODE_ENFORCE)
         return admit_freely(request, until_ns, now_ns);
-    if (until_ns < request->not_before_ns)
-        until_ns = request->not_before_ns;
+    int64_t floor_ns = not_before_ns(request, now_ns);
+    if (until_ns < floor_ns)
+        until_ns = floor_ns;
     /* Looked at before anything is booked: a wait that cannot fit is not begun, and costs nobody a
      * place.  The places themselves may then turn out later than the look. */
     if (!would_break_a_bound(request, until_ns, now_ns))
-        until_ns = places_arrange(&request->places, request->not_before_ns, now_ns);
+        until_ns = places_arrange(&request->places, floor_ns, now_ns);
     return wait_within_bounds(request, until_ns, now_ns);
 }
 
@@ -394,6 +444,11 @@ void governor_sent(struct governor_request *request, int64_t now_ns)
 
 /* -------------------------------------------------------------------- outcome ---- */
 
+static unsigned attempts_max(const struct governor_request *request)
+{
+    return request->is_own_retry ? 1 : request->policy->max_attempts;
+}
+
 bool governor_holds(const struct governor_request *request, int status)
 {
     if (request->mode != MODE_ENFORCE || !status_set_has(&request->policy->retry_status, status))
@@ -401,7 +456,7 @@ bool governor_holds(const struct governor_request *request, int status)
     static const struct headers no_headers;
     const struct outcome likely = {
         .status = status, .request_sent = true, .body_resendable = true, .headers = &no_headers};
-    return request->attempts < request->policy->max_attempts &&
+    return request->attempts < attempts_max(request) &&
            classify(request->policy, &request->traits, &likely, request->attempts).verdict == VERDICT_RETRYABLE;
 }
 
@@ -427,12 +482,18 @@ static struct word word_of(const struct policy *policy, const struct outcome *ou
 }
 
 /* A server's word is everyone's word.  What a success says is pacing (soft); what a refusal says is
- * hard.  Capped, since one forged header must not stop a machine for ever. */
+ * hard.  Capped, since one forged header must not stop a machine for ever.  Where a limit paces those who wait,
+ * the first of them goes as late as this request; else each goes by a draw of his own, and this is ours. */
 static void tell_everyone(struct governor_request *request, struct bucket *bucket, const struct word *word,
                           enum block_kind kind, int64_t now_ns)
 {
     int64_t block_ns = word->wait_ns < request->policy->max_block ? word->wait_ns : request->policy->max_block;
-    int64_t until_ns = add_saturating(now_ns, add_saturating(block_ns, word->spread_ns));
+    bool is_paced = bucket_has_limits(bucket, now_ns);
+    int64_t until_ns = add_saturating(now_ns, add_saturating(block_ns, is_paced ? word->spread_ns : 0));
+    if (!is_paced && bucket == spoken_bucket(request)) {
+        request->lift_ns = until_ns;
+        request->lift_draw_ns = word->spread_ns;
+    }
     bool was_free = bucket_block_kind(bucket, now_ns) == BLOCK_NONE;
     if (bucket_block(bucket, &request->governor->world, now_ns, until_ns, kind) && was_free)
         request->stopped_ns = until_ns - now_ns;
@@ -475,9 +536,9 @@ static struct governor_step plan_retry(struct governor_request *request, const s
                                        const struct word *word, int64_t now_ns)
 {
     const struct policy *policy = request->policy;
-    unsigned attempts_max = policy->max_attempts < class->attempts_max ? policy->max_attempts : class->attempts_max;
-    if (request->attempts >= attempts_max)
-        return decline(request, CAUSE_MAX_ATTEMPTS, "attempts are used up");
+    if (request->attempts >= attempts_max(request) || request->attempts >= class->attempts_max)
+        return decline(request, CAUSE_MAX_ATTEMPTS,
+                       request->is_own_retry ? "the program tries again by itself" : "attempts are used up");
     if (word->wait_ns && words_are_used_up(request))
         return decline(request, CAUSE_MAX_ATTEMPTS, "the server's word was waited out often enough");
 
@@ -599,6 +660,12 @@ struct governor_step governor_outcome(struct governor_request *request, const st
     if (outcome->headers && headers_say_something(outcome->headers))
         hear(request, outcome, speaker, false, now_ns, now_s);
     return deliver(request, CAUSE_NONE, CLASSIFY_WHY_ORDINARY);
+}
+
+void governor_note_progress(struct governor_request *request, int64_t now_ns)
+{
+    request->first_sent_ns = now_ns;
+    request->backoffs = 0;
 }
 
 void governor_end(struct governor_request *request, int64_t now_ns)

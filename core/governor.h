@@ -64,12 +64,15 @@ struct governor_request {
     int64_t deadline_ns; /* the caller's own timeout; TIME_NEVER: none */
     int64_t room_ns;     /* what an attempt needs before the deadline */
 
+    bool is_own_retry;     /* the program tries again by itself (core/own_retries.h): a single attempt */
     unsigned attempts;     /* started */
     unsigned backoffs;     /* retries without a server's word so far */
     unsigned words_obeyed; /* times that the server's word was waited out */
     int64_t first_sent_ns;
     int64_t last_sent_ns;
     int64_t not_before_ns; /* for the next attempt */
+    int64_t lift_ns;       /* the end of a block that lift_draw_ns was drawn for; 0: none */
+    int64_t lift_draw_ns;  /* how much later than that it goes, if the block lasts so long */
     int64_t refuse_at_ns;  /* a refusal that is held back for a moment; 0: none */
     enum cause next_cause; /* why the next attempt is not made at once */
     enum cause wait_cause; /* of the wait under way */
@@ -103,6 +106,9 @@ enum mode governor_mode(const struct governor_request *request, int64_t now_ns);
 void governor_rebase(struct governor_request *request, const struct governor *governor,
                      const struct resolved_policy *resolved, struct bucket *const *buckets, int64_t now_ns);
 
+/* The caller's own bound is another one now: on the whole transfer, from its beginning on.  0: none. */
+void governor_set_timeout(struct governor_request *request, int64_t timeout_ns);
+
 /* SEND: go now, and call governor_sent right before the request starts. */
 struct governor_step governor_admit(struct governor_request *request, int64_t now_ns);
 
@@ -117,6 +123,9 @@ bool governor_holds(const struct governor_request *request, int status);
  * (NULL: it is not governed).  now_s: the wall clock, for dates. */
 struct governor_step governor_outcome(struct governor_request *request, const struct outcome *outcome,
                                       struct bucket *speaker, int64_t now_ns, int64_t now_s);
+
+/* More of a body has come that is gone on with: the time for retries, and the backoff, begin anew. */
+void governor_note_progress(struct governor_request *request, int64_t now_ns);
 
 /* Counts requests that went along without being admitted: redirect hops, authentication rounds. */
 void governor_charge(struct governor_request *request, uint64_t requests, int64_t now_ns);

@@ -77,7 +77,17 @@ int64_t places_look_hard(const struct places *places, int64_t now_ns)
     return at_ns;
 }
 
-/* The same, and a stale place is let go. */
+int64_t places_unpaced_ns(const struct places *places, int64_t now_ns)
+{
+    int64_t at_ns = 0;
+    for (unsigned i = 0; i < places->count; i++) {
+        const struct bucket_slot *slot = &places->slot[i];
+        at_ns = later(at_ns, bucket_unpaced_ns(places->bucket[i], slot->booked ? slot : NULL, now_ns));
+    }
+    return at_ns;
+}
+
+/* What places_look does, and a stale place is let go. */
 static int64_t refresh(struct places *places, unsigned i, int64_t now_ns)
 {
     int64_t at_ns = now_ns;

@@ -48,8 +48,15 @@ static inline void places_add(struct places *places, struct bucket *bucket, cons
     places->slot[i].booked = false;
 }
 
-/* A request may be under way for so long that its bucket was given to another host: then what comes of it
- * is none of that one's affair, and it has no bucket any more. */
+/* A request may be under way for so long that its bucket was given to another host: then it looks it up
+ * again.  Else what comes of it is none of that one's affair, and it has no bucket any more. */
+static inline bool places_have_strangers(const struct places *places)
+{
+    for (unsigned i = 0; i < places->count; i++)
+        if (bucket_key_now(places->bucket[i]) != places->key[i])
+            return true;
+    return false;
+}
 void places_leave_strangers(struct places *places);
 
 /* What `from` holds in the same buckets. */
@@ -87,6 +94,9 @@ int64_t places_look(const struct places *places, int64_t now_ns);
 
 /* The same if soft blocks did not count. */
 int64_t places_look_hard(const struct places *places, int64_t now_ns);
+
+/* The end of the last block that all who wait for it would go at in the same moment (bucket_unpaced_ns). */
+int64_t places_unpaced_ns(const struct places *places, int64_t now_ns);
 
 /* Takes and gives back places for a request that may not go before not_before_ns, and returns when
  * it may go by them: now_ns or less only if it holds all of them. */

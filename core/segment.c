@@ -12,8 +12,9 @@
 
 #include <string.h>
 
-#define LOOKUP_TRIES 4             /* a place can be taken from under us, hardly that often */
-#define USED_STEP_NS NS_PER_SECOND /* how old the stamp of a look-up may grow */
+#define LOOKUP_TRIES 4                 /* a place can be taken from under us, hardly that often */
+#define USED_STEP_NS (100 * NS_PER_MS) /* how old the stamp of a look-up may grow */
+#define USED_AHEAD_NS NS_PER_SECOND
 #define SEGMENT_LAYOUT                                                                                                 \
     ((uint64_t)SEGMENT_LAYOUT_VERSION << 48 | (uint64_t)sizeof(struct segment_header) << 32 |                          \
      (uint64_t)sizeof(struct bucket) << 16 | (uint64_t)sizeof(struct record))
@@ -184,10 +185,18 @@ static struct bucket *find(const struct segment *segment, uint64_t key)
     return NULL;
 }
 
-static bool used_within(const struct bucket *bucket, int64_t now_ns, int64_t age_ns)
+/* When it was last looked up; 0: never.  A stamp may be a little newer than who reads the time before it,
+ * and one that is newer by far is garbage. */
+static int64_t last_used_ns(const struct bucket *bucket, int64_t now_ns)
 {
     int64_t used_ns = shared_time(shared_load(&bucket->used_ns));
-    return used_ns && used_ns >= now_ns - age_ns && used_ns - age_ns <= now_ns;
+    return used_ns - USED_AHEAD_NS <= now_ns ? used_ns : 0;
+}
+
+static bool used_within(const struct bucket *bucket, int64_t now_ns, int64_t age_ns)
+{
+    int64_t used_ns = last_used_ns(bucket, now_ns);
+    return used_ns && used_ns >= now_ns - age_ns;
 }
 
 static void touch(struct bucket *bucket, int64_t now_ns)
@@ -197,21 +206,31 @@ static void touch(struct bucket *bucket, int64_t now_ns)
 }
 
 /* Stamped first, or it could be taken away again before its new owner has come to it. */
-static bool claim_place(struct bucket *bucket, uint64_t old_key, uint64_t key, int64_t now_ns)
+static bool claim_unused(struct bucket *bucket, uint64_t key, int64_t now_ns)
 {
+    uint64_t found = 0;
     touch(bucket, now_ns);
-    return shared_swap(&bucket->key, &old_key, key) || old_key == key;
+    return shared_swap(&bucket->key, &found, key) || found == key;
+}
+
+/* Is nothing lost with it?  Whoever has just looked it up is about to use it, which where there are limits
+ * would be to book in another one's queue; and who has just made it is about to ask for his. */
+static bool may_go(const struct bucket *bucket, int64_t now_ns)
+{
+    int64_t kept_ns = bucket_has_limits(bucket, now_ns) ? SEGMENT_KEEP_NS : SEGMENT_KEEP_BARE_NS;
+    return !used_within(bucket, now_ns, kept_ns) && bucket_is_idle(bucket, now_ns);
 }
 
 /* *key is read before the place is judged: if it is claimed by another meanwhile, it has changed. */
 static struct bucket *longest_unused(struct bucket *set, int64_t now_ns, uint64_t *key)
 {
     struct bucket *oldest = NULL;
-    uint64_t oldest_ns = 0;
+    int64_t oldest_ns = 0;
     for (unsigned way = 0; way < SEGMENT_WAYS; way++) {
         struct bucket *bucket = &set[way];
-        uint64_t this_key = shared_load(&bucket->key), used_ns = shared_load(&bucket->used_ns);
-        if (used_within(bucket, now_ns, SEGMENT_KEEP_NS) || !bucket_is_idle(bucket, now_ns))
+        uint64_t this_key = shared_load(&bucket->key);
+        int64_t used_ns = last_used_ns(bucket, now_ns);
+        if (!may_go(bucket, now_ns))
             continue;
         if (!oldest || used_ns < oldest_ns) {
             oldest = bucket;
@@ -222,19 +241,34 @@ static struct bucket *longest_unused(struct bucket *set, int64_t now_ns, uint64_
     return oldest;
 }
 
+/* Somebody may have stopped or used the old one since it was judged: then it stays his, unless the new one
+ * was looked up already and made a bucket of its own, which finds what was done to it. */
+static bool evict(struct bucket *bucket, uint64_t old_key, uint64_t key, int64_t now_ns)
+{
+    uint64_t found = old_key;
+    touch(bucket, now_ns);
+    if (!shared_swap(&bucket->key, &found, key))
+        return found == key;
+    if (bucket_is_idle(bucket, now_ns) || shared_load(&bucket->named) == key)
+        return true;
+    found = key;
+    shared_swap(&bucket->key, &found, old_key);
+    return false;
+}
+
 /* Claims a place: one that was never used, else the one that is missed least.  False if there is
  * none.  Somebody else may claim another one for the same name meanwhile, so look again after. */
 static bool insert(struct bucket *set, uint64_t key, int64_t now_ns)
 {
     for (unsigned way = 0; way < SEGMENT_WAYS; way++)
-        if (!shared_load(&set[way].key) && claim_place(&set[way], 0, key, now_ns))
+        if (!shared_load(&set[way].key) && claim_unused(&set[way], key, now_ns))
             return true;
     for (int i = 0; i < LOOKUP_TRIES; i++) {
         uint64_t old_key = 0;
         struct bucket *bucket = longest_unused(set, now_ns, &old_key);
         if (!bucket)
             return false;
-        if (claim_place(bucket, old_key, key, now_ns))
+        if (evict(bucket, old_key, key, now_ns))
             return true;
     }
     return false;
@@ -243,14 +277,15 @@ static bool insert(struct bucket *set, uint64_t key, int64_t now_ns)
 /*
  * Makes a place that was claimed into a bucket of its new name.  Everyone who finds it unfinished
  * does so, several at once or one after the other: nothing here adds up.  Limits, clocks and tat
- * words stay as they are: the old bucket was full, and its limits are not asked for any more, so
- * that the first who asks for others gets them.
+ * words stay as they are: the old bucket was full, and nobody is held to have asked for its limits,
+ * so that the first who asks for others gets them.
  */
 static void clean(const struct segment *segment, struct bucket *bucket, uint64_t key, const char *name)
 {
     uint64_t words[BUCKET_NAME_SIZE / 8] = {0};
     memcpy(words, name, strnlen(name, BUCKET_NAME_SIZE - 1));
     metrics_move(&segment->header->other, &bucket->metrics);
+    bucket_forget_askers(bucket);
     shared_store(&bucket->mode, 0);
     shared_store(&bucket->resource, 0);
     shared_store(&bucket->retry, 0);
@@ -347,11 +382,11 @@ void segment_bump_generation(const struct segment *segment)
         bucket_forget_askers(bucket);
 }
 
-bool segment_note_configuration(const struct segment *segment, uint64_t changed)
+bool segment_note_configuration(const struct segment *segment, uint64_t changed, uint64_t today)
 {
     _Atomic uint64_t *stamp = &segment->header->config_stamp;
     uint64_t noted = shared_load(stamp);
-    for (int i = 0; i < LOOKUP_TRIES && noted < changed; i++) {
+    for (int i = 0; i < LOOKUP_TRIES && (noted < changed || noted > today); i++) {
         bool is_first = noted == 0;
         if (shared_swap(stamp, &noted, changed))
             return !is_first;

@@ -11,9 +11,13 @@
  * The table is set-associative: a name's hash gives its set, and a bucket is claimed in it by
  * compare-and-swap.  Inserting and evicting can race into two entries for one name (twice the
  * budget); so an inserter scans its set again afterwards, and the lowest index wins.  A set that is
- * full evicts the idle bucket that was looked up longest ago, at least SEGMENT_KEEP_NS (a full one is
- * the same as an absent one, but a request under way still points to it); if there is none there is
- * no bucket, and the caller goes on with a private one.  Evicted counts are folded into `other`.
+ * full evicts, of those that are the same as absent (bucket_is_idle), the one that was looked up
+ * longest ago: one with limits after SEGMENT_KEEP_NS, one without nearly at once, so that no crowd of
+ * hosts keeps out those with something to keep.  If there is none there is no bucket, and the caller goes on
+ * with a private one.  Evicted counts are folded into `other`.
+ *
+ * Whoever holds a bucket for longer than it takes to use it asks whether it is still the same one's
+ * (bucket_key), and else looks it up again.
  *
  * Thread-safe and process-safe; no allocation, no system call.
  */
@@ -26,7 +30,8 @@
 #define SEGMENT_SIZE_DEFAULT (UINT64_C(4) << 20)
 #define SEGMENT_SIZE_MIN (UINT64_C(256) << 10)
 #define SEGMENT_SIZE_MAX (UINT64_C(1) << 30)
-#define SEGMENT_KEEP_NS (60 * NS_PER_SECOND)
+#define SEGMENT_KEEP_NS NS_PER_SECOND  /* a bucket with limits, after it was looked up */
+#define SEGMENT_KEEP_BARE_NS NS_PER_MS /* one without */
 
 enum segment_fault {
     SEGMENT_OK,
@@ -57,7 +62,7 @@ enum segment_fault segment_view(struct segment *segment, void *memory, size_t si
  * its name once. */
 uint64_t segment_key(const struct segment *segment, const char *name);
 
-/* The bucket of that name and its key, made if need be; NULL if its set is full of busy ones. */
+/* The bucket of that name and its key, made if need be; NULL if its set is full of such as are kept. */
 struct bucket *segment_bucket_of_key(const struct segment *segment, uint64_t key, const char *name, int64_t now_ns);
 struct bucket *segment_bucket(const struct segment *segment, const char *name, int64_t now_ns);
 
@@ -87,8 +92,9 @@ uint64_t segment_generation(const struct segment *segment);
 void segment_bump_generation(const struct segment *segment);
 
 /* Notes when the newest of a process' files was changed (seconds or nanoseconds since 1970, but all
- * the same).  True if nobody has noted as late a time, unless nobody has noted any. */
-bool segment_note_configuration(const struct segment *segment, uint64_t changed);
+ * the same), at most `today`.  True if nobody has noted as late a time, unless nobody has noted any.  A
+ * time later than today that was noted is garbage, and what others have read then is not known: true. */
+bool segment_note_configuration(const struct segment *segment, uint64_t changed, uint64_t today);
 
 /* The operator's mode for everything that draws on this segment (core/operator.h). */
 void segment_set_mode(const struct segment *segment, enum operator_mode mode, int64_t until_ns);

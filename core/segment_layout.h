@@ -109,7 +109,8 @@ struct record_limit {
 /*
  * What is in force, as one immutable piece.  `owner` is the process that is filling it, 0 when
  * nobody is.  `shape` packs the number of limits (bits 0-7), RECORD_REFILLED (bit 8), and the column
- * of the bucket's tat words that each limit counts in (8 bits each from bit 32).
+ * of the bucket's tat words that each limit counts in (8 bits each from bit 32).  made_ns is 0 in what
+ * an earlier version has published.
  */
 struct record {
     _Atomic uint64_t owner;
@@ -117,7 +118,8 @@ struct record {
     _Atomic uint64_t start_ns;      /* the clocks stand still until then */
     _Atomic uint64_t hard_start_ns; /* the same if soft blocks did not count; at most start_ns */
     _Atomic uint64_t held_until_ns; /* the operator's hold; at most start_ns */
-    _Atomic uint64_t reserved[3];
+    _Atomic uint64_t made_ns;       /* when it was published: one of the future is garbage */
+    _Atomic uint64_t reserved[2];
     struct record_limit limit[RATES_MAX];
 };
 
@@ -141,7 +143,7 @@ struct bucket {
     /* identity: three lines */
     alignas(SEGMENT_LINE) _Atomic uint64_t key;
     _Atomic uint64_t named;
-    _Atomic uint64_t used_ns;  /* last looked up, to a second or so */
+    _Atomic uint64_t used_ns;  /* last looked up, to a tenth of a second or so */
     _Atomic uint64_t mode;     /* the operator's, with its end (core/operator.h) */
     _Atomic uint64_t resource; /* room for the tag of the resource that its server counts it under */
     _Atomic uint64_t identity_reserved[3];

@@ -423,6 +423,8 @@ bool mapping_attach(struct mapping *mapping, struct segment *segment, const char
     bool attached;
     if (clock_boot_name() == CLOCK_BOOT_UNKNOWN)
         attached = fail(error, error_size, "%s: cannot tell this boot without /proc", name);
+    else if (!clock_is_the_machines())
+        attached = fail(error, error_size, "%s: this program's clock is not the machine's", name);
     else
         attached = mapping_path(name, path, sizeof path, error, error_size) && attach_path(mapping, segment, &request);
     if (!attached && access == MAPPING_CREATE)

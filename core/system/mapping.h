@@ -72,8 +72,9 @@ void mapping_close(struct mapping *mapping);
 
 /* mapping_open and segment_attach (segment_view for MAPPING_VIEW and MAPPING_OPERATE, which take only
  * what is a segment already), and what to do about an earlier boot's file: all that a reader or a
- * program under Curtsy needs.  With MAPPING_CREATE it falls back to private memory, returns true, and
- * leaves the reason in `error`; `error` is empty when all is well. */
+ * program under Curtsy needs.  Nothing is attached under another clock than the machine's.  With
+ * MAPPING_CREATE it falls back to private memory, returns true, and leaves the reason in `error`;
+ * `error` is empty when all is well. */
 bool mapping_attach(struct mapping *mapping, struct segment *segment, const char *name, uint64_t size,
                     struct mapping_permissions permissions, enum mapping_access access, char *error, size_t error_size);
 

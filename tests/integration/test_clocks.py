@@ -9,25 +9,45 @@ import pytest
 from harness import compile_library, keeps_to, not_early, told
 from upstream import Answer, http_date
 
-# A clock that jumps as soon as a file is there.
+# A clock that jumps as soon as a file is there, as the machine's own: whoever asks the kernel is told the same.
 CLOCKS = """
+#include <dlfcn.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
+typedef long system_call(long number, ...);
+static system_call *kernel(void)
+{
+    static system_call *found;
+    return found = found ? found : (system_call *)dlsym(RTLD_NEXT, "syscall");
+}
 static int shift(int clock)
 {
     const char *file = getenv("JUMP_FILE");
-    if (!file || clock != atoi(getenv("JUMP_CLOCK")) || syscall(SYS_access, file, F_OK))
+    if (!file || clock != atoi(getenv("JUMP_CLOCK")) || kernel()(SYS_access, file, F_OK))
         return 0;
     return atoi(getenv("JUMP_S"));
 }
 int clock_gettime(clockid_t clock, struct timespec *time)
 {
-    int result = syscall(SYS_clock_gettime, clock, time);
+    int result = kernel()(SYS_clock_gettime, clock, time);
     time->tv_sec += shift(clock);
     return result;
+}
+long syscall(long number, ...)
+{
+    long given[6];
+    va_list list;
+    va_start(list, number);
+    for (int i = 0; i < 6; i++)
+        given[i] = va_arg(list, long);
+    va_end(list);
+    if (number == SYS_clock_gettime)
+        return clock_gettime(given[0], (struct timespec *)given[1]);
+    return kernel()(number, given[0], given[1], given[2], given[3], given[4], given[5]);
 }
 time_t time(time_t *out)
 {

@@ -42,13 +42,16 @@ static void put(_Atomic uint64_t *word, uint64_t value)
     atomic_store_explicit(word, value, memory_order_relaxed);
 }
 
-/* Nanoseconds of the clock that segments go by, up to an hour before or after now. */
+/* Nanoseconds of the clock that segments go by, up to an hour before or after now, or as a process has
+ * them whose clock is a century ahead. */
 static uint64_t time_near_now(void)
 {
     struct timespec now;
     clock_gettime(CLOCK_BOOTTIME, &now);
     int64_t hour_ns = 3600 * NS_PER_SECOND;
     int64_t shift_ns = (int64_t)draw((uint64_t)hour_ns) >> draw(40);
+    if (draw(4) == 0)
+        shift_ns += 876600 * hour_ns;
     return (uint64_t)(now.tv_sec * NS_PER_SECOND + now.tv_nsec + (draw(2) ? shift_ns : -shift_ns));
 }
 

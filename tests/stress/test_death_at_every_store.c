@@ -175,7 +175,7 @@ static void live_sending(const struct bucket_world *self)
 
 static void live_changing(const struct bucket_world *self)
 {
-    const struct limits strict = one_limit(RATE - 1, S, BURST - 1);
+    const struct limits usual = usual_limits(), strict = one_limit(RATE - 1, S, BURST - 1);
     const struct limits both = two_limits(limit_of(100, HOUR, 20), limit_of(RATE - 1, S, BURST - 1));
     struct bucket *bucket = segment_bucket(&world, HOST, now_ns);
     bucket_ask_limits(bucket, self, now_ns, &strict);
@@ -188,6 +188,8 @@ static void live_changing(const struct bucket_world *self)
     bucket_release(bucket, self, now_ns);
     bucket_forget_askers(bucket);
     bucket_ask_limits(bucket, self, now_ns, &strict);
+    bucket_forget_askers(bucket);
+    bucket_ask_limits(bucket, self, now_ns, &usual);
 }
 
 static void live_operating(const struct bucket_world *self)
@@ -197,8 +199,8 @@ static void live_operating(const struct bucket_world *self)
     bucket_refill(bucket, self, now_ns);
     bucket_set_mode(bucket, OPERATOR_OBSERVE, now_ns + S);
     segment_set_mode(&world, OPERATOR_OFF, now_ns + S);
-    segment_note_configuration(&world, 5);
-    segment_note_configuration(&world, 6);
+    segment_note_configuration(&world, 5, UINT64_MAX);
+    segment_note_configuration(&world, 6, UINT64_MAX);
     segment_bump_generation(&world);
 }
 
@@ -227,6 +229,25 @@ static void live_evicting(const struct bucket_world *self)
         name_of(name, i);
         segment_bucket(&world, name, now_ns);
     }
+}
+
+/* Others stop every host, at the moment that its place was found to be of no use. */
+static void stop_everybody(const struct site *site)
+{
+    const struct bucket_world other = process_named(1);
+    struct bucket *bucket;
+    unsigned cursor = 0;
+    (void)site;
+    while ((bucket = segment_next(&world, &cursor)))
+        if (bucket_is_idle(bucket, now_ns))
+            bucket_block(bucket, &other, now_ns, now_ns + S, BLOCK_HARD);
+}
+
+static void live_evicting_what_is_used(const struct bucket_world *self)
+{
+    rival = stop_everybody;
+    live_evicting(self);
+    rival = NULL;
 }
 
 static struct event event_of(unsigned number)
@@ -315,6 +336,7 @@ static const struct life lives[] = {
     {"changing what is in force", prepare_nothing, live_changing, false, 0},
     {"operating", prepare_a_full_table, live_operating, true, 0},
     {"evicting", prepare_a_full_table, live_evicting, false, 0},
+    {"evicting what is used meanwhile", prepare_a_full_table, live_evicting_what_is_used, false, 0},
     {"telling", prepare_a_full_ring, live_telling, false, 0},
     {"waiting, in a free table", prepare_nothing, live_waiting, false, 0},
     {"waiting, among the dead", prepare_waiters_who_died, live_waiting, false, 0},
@@ -408,8 +430,8 @@ static void check_words_of_all(void)
     uint64_t generation = segment_generation(&world);
     segment_bump_generation(&world);
     assert_int_equal(segment_generation(&world), generation + 1);
-    segment_note_configuration(&world, 8);
-    assert_false(segment_note_configuration(&world, 8));
+    segment_note_configuration(&world, 8, UINT64_MAX);
+    assert_false(segment_note_configuration(&world, 8, UINT64_MAX));
     segment_set_mode(&world, OPERATOR_AUTO, 0);
     assert_int_equal(segment_mode(&world, now_ns, NULL), OPERATOR_AUTO);
 }
@@ -485,6 +507,27 @@ static void test_a_death_at_every_store(void **state)
     assert_in_range(__stop_stores - __start_stores, 40, SITES_MAX);
 }
 
+/* A host that is stopped between being found of no use and losing its place keeps both. */
+static void test_what_is_used_meanwhile_is_not_evicted(void **state)
+{
+    (void)state;
+    struct bucket *bucket;
+    unsigned cursor = 0, kept = 0;
+    now_ns = START;
+    world = new_segment(SEGMENT_SIZE_MIN);
+    prepare_a_full_table();
+    live_evicting_what_is_used(NULL);
+    while ((bucket = segment_next(&world, &cursor))) {
+        struct bucket_state seen;
+        bucket_read_state(bucket, now_ns, &seen);
+        assert_int_equal(seen.block, BLOCK_HARD);
+        assert_ptr_equal(segment_find(&world, seen.name), bucket);
+        kept++;
+    }
+    assert_int_equal(kept, segment_capacity(&world));
+    free_segment(&world);
+}
+
 static int set_up(void **state)
 {
     (void)state;
@@ -494,6 +537,9 @@ static int set_up(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_a_death_at_every_store)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_what_is_used_meanwhile_is_not_evicted),
+        cmocka_unit_test(test_a_death_at_every_store),
+    };
     return cmocka_run_group_tests_name("death at every store", tests, set_up, NULL);
 }

@@ -25,8 +25,15 @@ static unsigned long dies_after;
  * yield in step would get in each other's way for ever. */
 static _Thread_local unsigned yields_one_in;
 
+/* Comes in once, before the next write. */
+static void (*intruder)(void);
+
 static void between_writes(void)
 {
+    void (*comes_in)(void) = intruder;
+    intruder = NULL;
+    if (comes_in)
+        comes_in();
     static _Thread_local unsigned random = 1;
     if (yields_one_in && ((random = random * 1103515245 + 12345) >> 16) % yields_one_in == 0)
         sched_yield();
@@ -114,7 +121,7 @@ static void *reader(void *context)
     struct racer *racer = context;
     while (atomic_load(racer->publishing)) {
         struct picture picture;
-        read_picture(racer->bucket, &picture);
+        read_picture(racer->bucket, START, &picture);
         if (!picture.count)
             continue;
         uint64_t number = read_number(&picture);
@@ -142,7 +149,7 @@ static void test_no_record_is_torn_and_no_change_is_lost(void **state)
         published += racer[i].published;
     }
     struct picture picture;
-    read_picture(bucket, &picture);
+    read_picture(bucket, START, &picture);
     assert_int_equal(published, PUBLISHERS * PUBLICATIONS);
     assert_int_equal(read_number(&picture), published);
     for (unsigned i = 0; i < BUCKET_RECORDS; i++)
@@ -212,7 +219,7 @@ static void test_a_stale_booking_costs_one_place(void **state)
     struct bucket *bucket = bucket_with(&both, START);
     struct picture stale;
     struct bucket_slot slot;
-    read_picture(bucket, &stale);
+    read_picture(bucket, START, &stale);
     bucket_forget_askers(bucket);
     assert_true(bucket_ask_limits(bucket, &nobody_dies, START + DAY, &one));
     assert_true(bucket_ask_limits(bucket, &nobody_dies, START + DAY + S, &both));
@@ -220,6 +227,36 @@ static void test_a_stale_booking_costs_one_place(void **state)
     int64_t now_ns = START + DAY + S;
     assert_true(bucket_peek(bucket, now_ns, NULL) <= now_ns + 2 * MS);
     free_bucket(bucket);
+}
+
+static struct bucket *intruded;
+
+static void book_one(void)
+{
+    struct bucket_slot slot;
+    bucket_book(intruded, START + 20 * S, &slot);
+}
+
+/* A strict limit makes room for a looser one and is kept in another column, while somebody still books by it. */
+static void test_what_is_booked_while_a_limit_moves_is_not_lost(void **state)
+{
+    (void)state;
+    const struct limits few = one_limit(100, HOUR, 20), many = one_limit(10000, HOUR, 1000);
+    for (int is_intruded = 0; is_intruded < 2; is_intruded++) {
+        struct bucket *bucket = intruded = bucket_with(&few, START);
+        struct bucket_state seen;
+        for (int i = 0; i < 5; i++) {
+            struct bucket_slot slot;
+            bucket_book(bucket, START, &slot);
+        }
+        intruder = is_intruded ? book_one : NULL;
+        assert_true(bucket_ask_limits(bucket, &nobody_dies, START + 20 * S, &many));
+        assert_null(intruder);
+        assert_true(bucket_ask_limits(bucket, &nobody_dies, START + 40 * S, &few));
+        bucket_read_state(bucket, START + 40 * S, &seen);
+        assert_int_equal((int)(seen.tokens[0] - 40 * 100 / 3600.0 + 0.01), is_intruded ? 14 : 15);
+        free_bucket(bucket);
+    }
 }
 
 /* --------------------------------------------------------------------- the pool ---- */
@@ -239,11 +276,11 @@ static void test_a_pool_held_by_the_living_is_exhausted(void **state)
     for (unsigned i = 0; i < BUCKET_RECORDS; i++)
         atomic_store(&bucket->record[i].owner, i == in_force ? 0 : 1000 + i);
     struct picture before, after;
-    read_picture(bucket, &before);
+    read_picture(bucket, START, &before);
     const struct bucket_world nobody_is_dead = {.self = 1, .owner_is_dead = is_never_dead};
     assert_false(bucket_block(bucket, &nobody_dies, START, START + 60 * S, BLOCK_HARD));
     assert_false(bucket_block(bucket, &nobody_is_dead, START, START + 60 * S, BLOCK_HARD));
-    read_picture(bucket, &after);
+    read_picture(bucket, START, &after);
     assert_int_equal(before.word, after.word);
     assert_int_equal(bucket_peek(bucket, START, NULL), START); /* nor is anything else changed */
     assert_true(bucket_block(bucket, &reaper, START, START + 60 * S, BLOCK_HARD));
@@ -262,7 +299,7 @@ static void test_the_record_in_force_is_not_taken_back(void **state)
         atomic_store(&bucket->record[i].owner, i == in_force ? 666 : 1); /* the others: ours, alive */
     assert_false(bucket_block(bucket, &reaper, START, START + 60 * S, BLOCK_HARD));
     struct picture picture;
-    read_picture(bucket, &picture);
+    read_picture(bucket, START, &picture);
     assert_int_equal(picture.count, 1);
     assert_int_equal(picture.view[0].limit.rate, limits.item[0].rate);
     free_bucket(bucket);
@@ -295,7 +332,7 @@ static void live_a_life(struct bucket *bucket, const struct bucket_world *world)
 static void check_in_force(const struct bucket *bucket)
 {
     struct picture picture;
-    read_picture(bucket, &picture);
+    read_picture(bucket, START, &picture);
     assert_in_range(picture.count, 1, 2);
     for (unsigned i = 0; i < picture.count; i++) {
         const struct limit *limit = &picture.view[i].limit;
@@ -372,6 +409,7 @@ int main(void)
         cmocka_unit_test(test_no_record_is_torn_and_no_change_is_lost),
         cmocka_unit_test(test_the_order_is_the_same_in_all_queues),
         cmocka_unit_test(test_a_stale_booking_costs_one_place),
+        cmocka_unit_test(test_what_is_booked_while_a_limit_moves_is_not_lost),
         cmocka_unit_test(test_a_pool_held_by_the_living_is_exhausted),
         cmocka_unit_test(test_the_record_in_force_is_not_taken_back),
         cmocka_unit_test(test_a_death_at_any_step_leaves_nothing_to_repair),

@@ -319,6 +319,9 @@ static void test_clocks(void **state)
         last_ns = now_ns;
     }
     assert_true(clock_wall_s() > 1600000000);
+    errno = EXDEV;
+    assert_true(clock_is_the_machines());
+    assert_int_equal(errno, EXDEV);
     assert_true(clock_boot_name() != 0);
     assert_true(clock_boot_name() == clock_boot_name());
     if (access("/proc/sys/kernel/random/boot_id", R_OK) == 0) {

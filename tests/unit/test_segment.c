@@ -206,15 +206,19 @@ static void test_the_hash_is_siphash(void **state)
 static void test_only_a_later_change_of_configuration_is_news(void **state)
 {
     struct segment *segment = *state;
-    assert_false(segment_note_configuration(segment, 0));   /* no file: nothing to note */
-    assert_false(segment_note_configuration(segment, 100)); /* the first: nobody has read others */
-    assert_false(segment_note_configuration(segment, 100));
-    assert_false(segment_note_configuration(segment, 99));
-    assert_true(segment_note_configuration(segment, 101));
-    assert_false(segment_note_configuration(segment, 101));
-    assert_false(segment_note_configuration(segment, 100));
-    assert_true(segment_note_configuration(segment, UINT64_MAX));
-    assert_false(segment_note_configuration(segment, UINT64_MAX));
+    assert_false(segment_note_configuration(segment, 0, UINT64_MAX));   /* no file: nothing to note */
+    assert_false(segment_note_configuration(segment, 100, UINT64_MAX)); /* the first: nobody has read others */
+    assert_false(segment_note_configuration(segment, 100, UINT64_MAX));
+    assert_false(segment_note_configuration(segment, 99, UINT64_MAX));
+    assert_true(segment_note_configuration(segment, 101, UINT64_MAX));
+    assert_false(segment_note_configuration(segment, 101, UINT64_MAX));
+    assert_false(segment_note_configuration(segment, 100, UINT64_MAX));
+    assert_true(segment_note_configuration(segment, UINT64_MAX, UINT64_MAX));
+    assert_false(segment_note_configuration(segment, UINT64_MAX, UINT64_MAX));
+    /* The present is 1000: what was noted was not changed then, whatever it says. */
+    assert_true(segment_note_configuration(segment, 1000, 1000));
+    assert_false(segment_note_configuration(segment, 1000, 1000));
+    assert_true(segment_note_configuration(segment, 1001, 1001));
     assert_int_equal(segment_generation(segment), 0); /* what follows from it is the caller's affair */
 }
 
@@ -293,7 +297,7 @@ static void test_a_full_set_has_no_bucket_for_a_stranger_yet(void **state)
     struct segment *segment = *state;
     unsigned made = fill(segment, 0, 500, START);
     assert_int_equal(made, segment_capacity(segment));
-    assert_int_equal(fill(segment, 1000, 100, START + SEGMENT_KEEP_NS - 2 * S), 0);
+    assert_int_equal(fill(segment, 1000, 100, START + SEGMENT_KEEP_BARE_NS), 0);
 }
 
 static void test_places_that_mean_nothing_are_taken_back(void **state)
@@ -513,7 +517,7 @@ static void *note_many(void *context)
 {
     struct noter *noter = context;
     for (uint64_t changed = 2; changed < 5000; changed++)
-        noter->news += segment_note_configuration(noter->segment, changed);
+        noter->news += segment_note_configuration(noter->segment, changed, UINT64_MAX);
     return NULL;
 }
 
@@ -524,7 +528,7 @@ static void test_a_change_is_news_to_one_only(void **state)
     pthread_t thread[THREADS];
     struct noter noter[THREADS];
     unsigned news = 0;
-    segment_note_configuration(segment, 1);
+    segment_note_configuration(segment, 1, UINT64_MAX);
     for (unsigned i = 0; i < THREADS; i++) {
         noter[i] = (struct noter){.segment = segment};
         assert_int_equal(pthread_create(&thread[i], NULL, note_many, &noter[i]), 0);

@@ -86,7 +86,8 @@ static const struct field fields[] = {
     FIELD(record, start_ns,                     16,   8),
     FIELD(record, hard_start_ns,                24,   8),
     FIELD(record, held_until_ns,                32,   8),
-    FIELD(record, reserved,                     40,   24),
+    FIELD(record, made_ns,                      40,   8),
+    FIELD(record, reserved,                     48,   16),
     FIELD(record, limit,                        64,   320),
 
     FIELD(record_limit, v0,                     0,    8),
