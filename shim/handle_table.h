@@ -14,7 +14,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#define HANDLE_CHAINS 1024 /* a power of two; zero pages until used */
+#define HANDLE_CHAINS 8192 /* a power of two; 64 KiB of zero pages until used */
 
 /* The first member of what is kept for each handle. */
 struct handle_entry {
@@ -28,12 +28,14 @@ struct handle_table {
 
 static inline _Atomic(struct handle_entry *) *handle_chain(struct handle_table *table, const void *handle)
 {
-    return &table->chain[((uintptr_t)handle >> 4) * UINT64_C(0x9E3779B97F4A7C15) >> 54];
+    return &table->chain[((uintptr_t)handle >> 4) * UINT64_C(0x9E3779B97F4A7C15) >> 51];
 }
 
 /* NULL: nothing is known of it. */
 static inline void *handle_find(struct handle_table *table, const void *handle)
 {
+    if (!handle)
+        return NULL;
     struct handle_entry *entry = atomic_load_explicit(handle_chain(table, handle), memory_order_acquire);
     while (entry && atomic_load_explicit(&entry->handle, memory_order_acquire) != handle)
         entry = entry->next;

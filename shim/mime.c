@@ -65,7 +65,10 @@ EXPORTED CURLcode curl_mime_data(curl_mimepart *handle, const char *data, size_t
         return CURLE_FAILED_INIT;
     if (part)
         part_record_empty(part);
-    return real->curl_mime_data(handle, data, size);
+    CURLcode code = real->curl_mime_data(handle, data, size);
+    if (part && data && code == CURLE_OK)
+        part_record_repeat(part);
+    return code;
 }
 
 /* Where libcurl cannot read the file by then, it keeps the path all the same, but will not begin again. */
@@ -78,9 +81,7 @@ EXPORTED CURLcode curl_mime_filedata(curl_mimepart *handle, const char *path)
     if (part)
         part_record_empty(part);
     CURLcode code = real->curl_mime_filedata(handle, path);
-    if (part && code != CURLE_OK)
-        part_record_once(part);
-    else if (part && path)
+    if (part && path && code == CURLE_OK)
         part_record_file(part, path);
     return code;
 }
@@ -95,8 +96,8 @@ EXPORTED CURLcode curl_mime_data_cb(curl_mimepart *handle, curl_off_t size, curl
     if (part)
         part_record_empty(part);
     CURLcode code = real->curl_mime_data_cb(handle, size, read, seek, free_it, argument);
-    if (part && read && !seek)
-        part_record_once(part);
+    if (part && read && seek && code == CURLE_OK)
+        part_record_repeat(part);
     return code;
 }
 

@@ -14,10 +14,10 @@
 #define NESTING_MAX 64
 
 enum content {
-    CONTENT_REPEATED, /* libcurl's own copy, nothing, or a callback that can begin again */
+    CONTENT_ONCE, /* cannot be proven to be the same a second time */
+    CONTENT_REPEATED,
     CONTENT_FILE,
     CONTENT_NESTED,
-    CONTENT_ONCE, /* cannot be proven to be the same a second time */
 };
 
 struct mime_record {
@@ -45,12 +45,12 @@ static struct handle_table structures, parts;
 
 struct mime_record *mime_record_of(const curl_mime *mime)
 {
-    return mime ? handle_find(&structures, mime) : NULL;
+    return handle_find(&structures, mime);
 }
 
 struct part_record *part_record_of(const curl_mimepart *part)
 {
-    return part ? handle_find(&parts, part) : NULL;
+    return handle_find(&parts, part);
 }
 
 const struct real *mime_record_real(const struct mime_record *mime)
@@ -73,7 +73,7 @@ void part_record_empty(struct part_record *part)
     if (part->nested)
         mime_record_end(part->nested);
     part->nested = NULL;
-    part->content = CONTENT_REPEATED;
+    part->content = CONTENT_ONCE;
     part->owner->changes++;
 }
 
@@ -105,7 +105,7 @@ void mime_record_end(struct mime_record *mime)
         part_record_end(mime->parts);
     if (mime->parent) {
         mime->parent->nested = NULL;
-        mime->parent->content = CONTENT_REPEATED;
+        mime->parent->content = CONTENT_ONCE;
         mime->parent->owner->changes++;
     }
     handle_give_up(&mime->entry);
@@ -135,7 +135,7 @@ void part_record_new(const curl_mimepart *handle, struct mime_record *owner)
     part->owner = owner;
     part->next = owner->parts;
     part->headers = NULL;
-    part->content = CONTENT_REPEATED;
+    part->content = CONTENT_ONCE;
     part->path = NULL;
     part->was_looked_at = false;
     part->nested = NULL;
@@ -161,9 +161,9 @@ void part_record_file(struct part_record *part, const char *path)
     part->content = part->path ? CONTENT_FILE : CONTENT_ONCE;
 }
 
-void part_record_once(struct part_record *part)
+void part_record_repeat(struct part_record *part)
 {
-    part->content = CONTENT_ONCE;
+    part->content = CONTENT_REPEATED;
 }
 
 void part_record_nest(struct part_record *part, struct mime_record *nested)
@@ -202,14 +202,14 @@ static bool add_part(uint64_t *evidence, struct part_record *part, unsigned dept
     for (const struct curl_slist *header = part->headers; header; header = header->next)
         *evidence = hash_text(hash_number(*evidence, strlen(header->data)), header->data);
     switch (part->content) {
+    case CONTENT_ONCE:
+        return false;
     case CONTENT_REPEATED:
         return true;
     case CONTENT_FILE:
         return add_file(evidence, part);
     case CONTENT_NESTED:
         return add_structure(evidence, part->nested, depth + 1);
-    case CONTENT_ONCE:
-        break;
     }
     return false;
 }

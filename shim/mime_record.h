@@ -41,13 +41,14 @@ void part_record_touch(struct part_record *part);
 /* Kept by libcurl as a pointer; NULL: none. */
 void part_record_headers(struct part_record *part, const struct curl_slist *headers);
 
-/* Its content is about to be replaced.  What was nested in it is freed by libcurl. */
+/* Its content is about to be replaced.  What was nested in it is freed by libcurl.  Without any it cannot
+ * be sent a second time: libcurl only begins again with what it can seek in, and would fail. */
 void part_record_empty(struct part_record *part);
 
-/* And has been: by something from a file; from a callback that can begin again; or of which nothing can
- * be said for a second time.  Without one of these calls it is a copy in libcurl's memory. */
+/* And has been replaced: by what begins again as it was (a copy in libcurl's memory, a callback that can
+ * seek); or by a file. */
+void part_record_repeat(struct part_record *part);
 void part_record_file(struct part_record *part, const char *path);
-void part_record_once(struct part_record *part);
 
 /* By a structure; NULL: one that nothing is known of. */
 void part_record_nest(struct part_record *part, struct mime_record *nested);

@@ -15,23 +15,11 @@
 /* What is not done for each request. */
 #define OFF_THE_SHORT_WAY __attribute__((noinline))
 
-#define CHAINS 8192 /* a power of two; 64 KiB of zero pages until used */
-
-static _Atomic(struct transfer *) chains[CHAINS];
-
-static _Atomic(struct transfer *) *chain_of(const CURL *handle)
-{
-    return &chains[((uintptr_t)handle >> 4) * UINT64_C(0x9E3779B97F4A7C15) >> 51];
-}
+static struct handle_table transfers;
 
 struct transfer *transfer_find(CURL *handle)
 {
-    if (!handle)
-        return NULL;
-    struct transfer *transfer = atomic_load_explicit(chain_of(handle), memory_order_acquire);
-    while (transfer && atomic_load_explicit(&transfer->handle, memory_order_acquire) != handle)
-        transfer = transfer->next;
-    return transfer;
+    return handle_find(&transfers, handle);
 }
 
 static void set_defaults(struct options *options)
@@ -60,31 +48,6 @@ static void drop_contents(struct transfer *transfer)
     transfer->governed = NULL;
 }
 
-/* A free entry of that chain, taken for `handle`; or NULL. */
-static struct transfer *reuse_entry(CURL *handle)
-{
-    struct transfer *transfer = atomic_load_explicit(chain_of(handle), memory_order_acquire);
-    for (; transfer; transfer = transfer->next) {
-        CURL *owner = NULL;
-        if (atomic_compare_exchange_strong(&transfer->handle, &owner, handle))
-            return transfer;
-    }
-    return NULL;
-}
-
-static struct transfer *add_entry(CURL *handle)
-{
-    struct transfer *transfer = calloc(1, sizeof *transfer);
-    if (!transfer)
-        return NULL;
-    atomic_store_explicit(&transfer->handle, handle, memory_order_relaxed);
-    _Atomic(struct transfer *) *chain = chain_of(handle);
-    transfer->next = atomic_load_explicit(chain, memory_order_acquire);
-    while (!atomic_compare_exchange_weak(chain, &transfer->next, transfer))
-        ;
-    return transfer;
-}
-
 struct transfer *transfer_new(CURL *handle, const struct real *real)
 {
     /* A handle that libcurl freed behind our back may have left its record. */
@@ -92,9 +55,7 @@ struct transfer *transfer_new(CURL *handle, const struct real *real)
     if (transfer)
         drop_contents(transfer);
     else
-        transfer = reuse_entry(handle);
-    if (!transfer)
-        transfer = add_entry(handle);
+        transfer = handle_add(&transfers, handle, sizeof *transfer);
     if (!transfer)
         return NULL;
     transfer->real = real;
@@ -118,7 +79,7 @@ void transfer_forget(struct transfer *transfer)
 {
     drop_contents(transfer);
     transfer->real = NULL;
-    atomic_store_explicit(&transfer->handle, NULL, memory_order_release);
+    handle_give_up(&transfer->entry);
 }
 
 static bool has_url(const struct transfer *transfer, const char *url)

@@ -1,18 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Transfer: what the program set on an easy handle, as far as Curtsy needs to know it, and the
- * table that finds it.
- *
- * The table's entries never leave their chain and are never freed, only given to another handle,
- * so that a look-up is a walk over a short list without a lock.  An entry's contents belong to
- * whoever owns the handle: libcurl allows one thread at a time.
+ * table that finds it (handle_table.h).
  */
 #ifndef CURTSY_SHIM_TRANSFER_H
 #define CURTSY_SHIM_TRANSFER_H
 
+#include "shim/handle_table.h"
 #include "shim/real.h"
 
-#include <stdatomic.h>
 #include <stdint.h>
 
 /* What decides the method of the first hop, as libcurl keeps it. */
@@ -78,8 +74,7 @@ struct options {
 struct governed; /* easy.c: what a governed transfer needs besides; made at the first one */
 
 struct transfer {
-    _Atomic(CURL *) handle; /* NULL: free */
-    struct transfer *next;
+    struct handle_entry entry; /* by its handle */
     const struct real *real;
     struct options options;
     uint64_t target_changes;  /* counts changes of what the target is made from */
@@ -90,7 +85,7 @@ struct transfer {
 
 static inline CURL *transfer_handle(const struct transfer *transfer)
 {
-    return atomic_load_explicit(&transfer->handle, memory_order_relaxed);
+    return (CURL *)(uintptr_t)atomic_load_explicit(&transfer->entry.handle, memory_order_relaxed);
 }
 
 /* The record of a handle, or NULL: not made through our hooks, so it passes untouched. */

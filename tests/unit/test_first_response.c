@@ -431,7 +431,7 @@ static void test_answers_as_libcurl_did(void **state)
     (void)state;
     for (size_t i = 0; i < COUNT_OF(transfers); i++) {
         CURL *easy = new_handle();
-        struct transfer transfer = {.handle = easy, .real = &real};
+        struct transfer transfer = {.entry.handle = easy, .real = &real};
         transfers[i].make(easy, transfers[i].path);
         struct asked libcurl = {.easy = easy};
         char *expected = ask_everything(&libcurl);
@@ -455,7 +455,7 @@ static void test_tells_of_the_first(void **state)
 {
     (void)state;
     CURL *easy = new_handle();
-    struct transfer transfer = {.handle = easy, .real = &real};
+    struct transfer transfer = {.entry.handle = easy, .real = &real};
     make_following(easy, "/moved");
     struct first_response *first = first_response_take(&transfer);
     perform(easy, "/later");
@@ -491,7 +491,7 @@ static void test_all_else_is_libcurls(void **state)
 {
     (void)state;
     CURL *easy = new_handle();
-    struct transfer transfer = {.handle = easy, .real = &real};
+    struct transfer transfer = {.entry.handle = easy, .real = &real};
     perform(easy, "/cut");
     struct first_response *first = first_response_take(&transfer);
     for (int type = 0; type <= CURLINFO_TYPEMASK; type += CURLINFO_STRING)
@@ -516,7 +516,7 @@ static void test_counts_the_whole_body(void **state)
 {
     (void)state;
     CURL *easy = new_handle();
-    struct transfer transfer = {.handle = easy, .real = &real};
+    struct transfer transfer = {.entry.handle = easy, .real = &real};
     perform(easy, "/cut");
     struct first_response *first = first_response_take(&transfer);
     CURLcode code;
@@ -560,7 +560,7 @@ static void test_old_libcurl(void **state)
     };
     for (size_t i = 0; i < COUNT_OF(olds); i++) {
         CURL *easy = new_handle();
-        struct transfer transfer = {.handle = easy, .real = &olds[i]};
+        struct transfer transfer = {.entry.handle = easy, .real = &olds[i]};
         perform(easy, "/cut");
         struct first_response *first = first_response_take(&transfer);
         struct curl_header *header = NULL;
@@ -606,7 +606,7 @@ static void test_too_many_headers(void **state)
         .curl_easy_nextheader = many_headers,
     };
     CURL *easy = new_handle();
-    struct transfer transfer = {.handle = easy, .real = &endless};
+    struct transfer transfer = {.entry.handle = easy, .real = &endless};
     header_count = 1024;
     struct first_response *first = first_response_take(&transfer);
     struct curl_header *header = NULL;
@@ -674,7 +674,7 @@ static void test_out_of_memory(void **state)
 {
     (void)state;
     CURL *easy = new_handle();
-    struct transfer transfer = {.handle = easy, .real = &real};
+    struct transfer transfer = {.entry.handle = easy, .real = &real};
     make_following(easy, "/moved");
     int needed = 0;
     struct first_response *first = NULL;

@@ -13,6 +13,9 @@
  * wait: one while no transfer is under way.
  * Each transfer prints its result, the status, libcurl's message, and what the callbacks were given.
  */
+#include "drive.h"
+#include "rules.h"
+
 #include <curl/curl.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,16 +27,7 @@
 enum event { HEADER, BODY, READ, PROGRESS, ANSWERED, WAIT, EVENTS };
 static const char *const event_names[EVENTS] = {"header", "body", "read", "progress", "answered", "wait"};
 
-#define RULES_MAX 8
-static struct rule {
-    enum event event;
-    int at, calls; /* at: 0 for each call */
-    char *word;
-} rules[RULES_MAX];
-static int rule_count;
-
-static enum verdict { TAKE, PAUSE, REFUSE } verdict;
-static int paused[EVENTS], refused;
+static int refused;
 static CURL *easy;
 static jmp_buf out;
 static int depth; /* of performs within performs */
@@ -44,35 +38,24 @@ static struct received {
 } headers, body;
 static int late; /* calls after a callback has refused */
 
-static void obey(char *word);
-
 /* ------------------------------------------------------------------- callbacks ---- */
 
-static enum verdict happens(enum event event)
+static enum verdict comes_of(enum event event)
 {
-    verdict = TAKE;
-    for (int i = 0; i < rule_count; i++) {
-        struct rule *rule = &rules[i];
-        if (rule->event == event && (++rule->calls == rule->at || !rule->at))
-            obey(rule->word);
-    }
-    refused += verdict == REFUSE;
-    /* "At each call" pauses at each piece once, or nothing would ever go on. */
-    if (verdict == PAUSE && paused[event])
-        verdict = TAKE;
-    paused[event] = verdict == PAUSE;
-    return verdict;
+    enum verdict what = happens(event);
+    refused += what == REFUSE;
+    return what;
 }
 
 static size_t receive(enum event event, struct received *received, const char *data, size_t length)
 {
     late += refused > 0;
-    switch (happens(event)) {
+    switch (comes_of(event)) {
     case PAUSE:
         return CURL_WRITEFUNC_PAUSE;
     case REFUSE:
         return 0;
-    case TAKE:
+    default:
         break;
     }
     if (received->length + length > sizeof received->bytes)
@@ -103,7 +86,7 @@ static size_t on_read(char *buffer, size_t size, size_t count, void *text)
     if (calls++ == 2)
         return calls = 0;
     memcpy(buffer, text, strlen(text));
-    happens(READ);
+    comes_of(READ);
     return strlen(text);
 }
 
@@ -137,9 +120,9 @@ static long status(void)
 static int on_progress(void *unused, curl_off_t a, curl_off_t b, curl_off_t c, curl_off_t d)
 {
     (void)unused, (void)a, (void)b, (void)c, (void)d;
-    int end = happens(PROGRESS) == REFUSE;
-    end |= status() && happens(ANSWERED) == REFUSE;
-    end |= nothing_is_under_way() && happens(WAIT) == REFUSE;
+    int end = comes_of(PROGRESS) == REFUSE;
+    end |= status() && comes_of(ANSWERED) == REFUSE;
+    end |= nothing_is_under_way() && comes_of(WAIT) == REFUSE;
     return end;
 }
 
@@ -188,20 +171,9 @@ static void perform(void)
     depth = 0;
 }
 
-static void perform_in_multi(void)
+static void report_multi(int result)
 {
-    CURLM *multi = curl_multi_init();
-    int running = 1, left = 0;
-    int added = curl_multi_add_handle(multi, easy);
-    while (!added && running) {
-        curl_multi_perform(multi, &running);
-        if (running)
-            curl_multi_poll(multi, NULL, 0, 100, NULL);
-    }
-    CURLMsg *end = added ? NULL : curl_multi_info_read(multi, &left);
-    report("multi", end ? (int)end->data.result : -1);
-    curl_multi_remove_handle(multi, easy);
-    curl_multi_cleanup(multi);
+    report("multi", result);
 }
 
 static void print_what_is_told(void)
@@ -231,19 +203,12 @@ static void upload(const char *text)
     curl_easy_setopt(easy, CURLOPT_READDATA, text);
 }
 
-static void add_rule(char *event, char *word)
+static void add(char *event_name, char *word)
 {
-    struct rule *rule = &rules[rule_count++];
-    char *at = strchr(event, ':');
-    rule->at = at ? atoi(at + 1) : 0;
-    rule->word = word;
-    size_t length = at ? (size_t)(at - event) : strlen(event);
-    while (rule->event < EVENTS &&
-           (strlen(event_names[rule->event]) != length || strncmp(event, event_names[rule->event], length)))
-        rule->event++;
-    if (rule->event == EVENTS || rule_count == RULES_MAX)
+    int event = add_rule(event_name, word, EVENTS);
+    if (event < 0)
         exit(2);
-    if (rule->event >= PROGRESS) {
+    if (event >= PROGRESS) {
         curl_easy_setopt(easy, CURLOPT_XFERINFOFUNCTION, on_progress);
         curl_easy_setopt(easy, CURLOPT_NOPROGRESS, 0L);
     }
@@ -274,7 +239,7 @@ static void obey(char *word)
     else if (IS("reset"))       curl_easy_reset(easy);
     /* what to do */
     else if (IS("perform"))     perform();
-    else if (IS("multi"))       perform_in_multi();
+    else if (IS("multi"))       drive_in_multi(easy, report_multi);
     else if (IS("told"))        print_what_is_told();
     /* what callbacks can do besides */
     else if (IS("pause"))       verdict = PAUSE;
@@ -282,7 +247,7 @@ static void obey(char *word)
     else if (IS("continue"))    curl_easy_pause(easy, CURLPAUSE_CONT);
     else if (IS("stop"))        printf("stop %d\n", (int)curl_easy_pause(easy, CURLPAUSE_ALL));
     else if (IS("jump"))        longjmp(out, 1);
-    else                        add_rule(name, value);
+    else                        add(name, value);
 }
 /* clang-format on */
 
