@@ -101,7 +101,7 @@ EXPORTED CURL *curl_easy_duphandle(CURL *handle)
 static bool tells_nothing(const struct governed *governed)
 {
     return governed &&
-           (governed->tells_nothing || (governed->phase == PHASE_ATTEMPTING && governed->gate.mode == GATE_KEEPING));
+           (governed->tells_nothing || (governed->phase == PHASE_ATTEMPTING && gate_hides_answer(&governed->gate)));
 }
 
 /* A handle that has done nothing answers then.  What the program set is still asked of its own. */

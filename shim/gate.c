@@ -146,18 +146,20 @@ OFF_THE_SHORT_WAY static void note_result(struct gate *gate, size_t result)
 static inline bool deliver(struct gate *gate, enum piece_kind kind, char *data, size_t length)
 {
     const struct options *options = &gate->transfer->options;
+    curl_off_t body_bytes = gate->body_bytes;
     size_t result = length;
-    if (kind == PIECE_BODY)
+    if (kind == PIECE_BODY) {
+        gate->body_bytes += (curl_off_t)length; /* getinfo tells of a piece while it is given */
         result = write_callback(options)(data, 1, length, options->write_data);
-    else if (listens_to_headers(options))
+    } else if (listens_to_headers(options)) {
         result = deliver_header(gate, data, length, kind == PIECE_TRAILER);
+    }
     if (result != length) {
         note_result(gate, result);
+        gate->body_bytes = body_bytes;
         return false;
     }
     gate->delivered = gate->delivered || gate->block_is_final;
-    if (kind == PIECE_BODY)
-        gate->body_bytes += (curl_off_t)length;
     return true;
 }
 
@@ -316,6 +318,12 @@ static void begin_block(struct gate *gate, const char *line, size_t length)
         let_through(gate);
 }
 
+bool gate_hides_answer(const struct gate *gate)
+{
+    return gate->mode == GATE_KEEPING ||
+           (gate->mode == GATE_HOLDING && gate->block_is_final && governor_holds(gate->request, gate->status));
+}
+
 void gate_outcome(const struct gate *gate, struct outcome *outcome, struct bucket **speaker)
 {
     governed_keep_buckets(gate->transfer->governed);
@@ -469,8 +477,12 @@ size_t gate_on_body(char *data, size_t size, size_t count, void *userdata)
     gate->program_pauses = false;
     if (gate->resuming && !find_rest(gate, &at, length))
         return length ? 0 : 1;
-    if (gate->mode == GATE_HOLDING) /* a body: the held block was the final one, and the program's */
-        let_through(gate);
+    if (gate->mode == GATE_HOLDING) {
+        /* Without a final block: HTTP/0.9. */
+        if (!gate->block_is_final)
+            gate_drop_what_was_shown(gate);
+        let_through(gate); /* the held block was the final one, and the program's */
+    }
     if (at < length)
         take_piece(gate, PIECE_BODY, data + at, length - at);
     return answer(gate, STREAM_BODY, length);

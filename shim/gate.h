@@ -101,6 +101,9 @@ void gate_begin_resumed(struct gate *gate);
 /* The program has paused the transfer. */
 void gate_note_pause(struct gate *gate);
 
+/* Is what comes a refusal that the program will probably not get, so that nothing is to tell of it? */
+bool gate_hides_answer(const struct gate *gate);
+
 /* The callbacks that libcurl is given; userdata is the gate. */
 size_t gate_on_header(char *line, size_t size, size_t count, void *gate);
 size_t gate_on_body(char *data, size_t size, size_t count, void *gate);

@@ -139,8 +139,10 @@ static CURLcode perform_governed(struct transfer *transfer)
         if (step.action == GOVERNOR_RETRY && !body_rewind(transfer))
             return give_up_repeating(transfer, code, "its body cannot be sent again");
         report_outcome(governed, &step, code);
-        if (step.cause == CAUSE_ABORTED)
+        if (step.cause == CAUSE_ABORTED) {
+            governed->tells_nothing = gate_hides_answer(&governed->gate);
             return code;
+        }
         if (step.action != GOVERNOR_RETRY) {
             own_retry_end(transfer, &step);
             return end_with_kept(transfer, code);

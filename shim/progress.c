@@ -43,7 +43,7 @@ int progress_on_attempt(void *userdata, curl_off_t download_total, curl_off_t do
     if (governed->is_resumed) {
         download_total = whole_of_resumed(governed);
         downloaded = governed->gate.body_bytes;
-    } else if (governed->gate.mode == GATE_KEEPING) {
+    } else if (gate_hides_answer(&governed->gate)) {
         download_total = downloaded = 0;
     }
     int result = tell(&transfer->options, download_total, downloaded, upload_total, uploaded);

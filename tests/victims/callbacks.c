@@ -9,7 +9,7 @@
  *
  *     callbacks url=http://127.0.0.1/ header:2=pause progress=continue perform
  *
- * Events are header, body, read, progress; answered: a progress callback once there is a status; and
+ * Events are header, body, read, progress; answered: a progress callback once a status line has come; and
  * wait: one while no transfer is under way.
  * Each transfer prints its result, the status, libcurl's message, and what the callbacks were given.
  */
@@ -110,6 +110,17 @@ static int nothing_is_under_way(void)
     return still;
 }
 
+/* Sees what comes even if nothing else is told of it. */
+static int has_answer;
+
+static int on_debug(CURL *handle, curl_infotype type, char *data, size_t length, void *unused)
+{
+    (void)handle;
+    (void)unused;
+    has_answer |= type == CURLINFO_HEADER_IN && length > 5 && memcmp(data, "HTTP/", 5) == 0;
+    return 0;
+}
+
 static long status(void)
 {
     long code = -1;
@@ -121,7 +132,7 @@ static int on_progress(void *unused, curl_off_t a, curl_off_t b, curl_off_t c, c
 {
     (void)unused, (void)a, (void)b, (void)c, (void)d;
     int end = comes_of(PROGRESS) == REFUSE;
-    end |= status() && comes_of(ANSWERED) == REFUSE;
+    end |= has_answer && comes_of(ANSWERED) == REFUSE;
     end |= nothing_is_under_way() && comes_of(WAIT) == REFUSE;
     return end;
 }
@@ -166,6 +177,7 @@ static void perform(void)
         puts("jumped");
     } else {
         depth++;
+        has_answer = 0;
         report("perform", curl_easy_perform(easy));
     }
     depth = 0;
@@ -210,6 +222,8 @@ static void add(char *event_name, char *word)
         exit(2);
     if (event >= PROGRESS) {
         curl_easy_setopt(easy, CURLOPT_XFERINFOFUNCTION, on_progress);
+        curl_easy_setopt(easy, CURLOPT_DEBUGFUNCTION, on_debug);
+        curl_easy_setopt(easy, CURLOPT_VERBOSE, 1L);
         curl_easy_setopt(easy, CURLOPT_NOPROGRESS, 0L);
     }
 }
