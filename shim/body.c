@@ -311,6 +311,8 @@ bool body_rewind(struct transfer *transfer)
 {
     struct body *body = &transfer->governed->body;
     struct kept_body *kept = &body->kept;
+    if (body->source == BODY_MIME)
+        return mime_begins_again(transfer->options.mime);
     if (body->source != BODY_READER)
         return true;
     if (body->file)

@@ -97,7 +97,7 @@ EXPORTED CURLcode curl_mime_data_cb(curl_mimepart *handle, curl_off_t size, curl
         part_record_empty(part);
     CURLcode code = real->curl_mime_data_cb(handle, size, read, seek, free_it, argument);
     if (part && read && seek && code == CURLE_OK)
-        part_record_repeat(part);
+        part_record_callback(part, seek, argument);
     return code;
 }
 

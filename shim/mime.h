@@ -28,6 +28,10 @@
  * has the same parts with the same contents. */
 bool mime_evidence(const curl_mime *mime, uint64_t *evidence);
 
+/* Has each callback's seek function gone to the beginning?  libcurl asks them too, but only when the answer that
+ * was refused is gone. */
+bool mime_begins_again(const curl_mime *mime);
+
 /* The same for the list of CURLOPT_HTTPPOST.  Contents that stay in the program's memory (PTRCONTENTS,
  * BUFFER) are part of the evidence; a CURLFORM_STREAM cannot be sent again. */
 bool form_evidence(const struct curl_httppost *form, uint64_t *evidence);

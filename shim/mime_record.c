@@ -9,6 +9,7 @@
 #include "core/hash.h"
 #include "core/system/file_identity.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define NESTING_MAX 64
@@ -16,6 +17,7 @@
 enum content {
     CONTENT_ONCE, /* cannot be proven to be the same a second time */
     CONTENT_REPEATED,
+    CONTENT_CALLBACK, /* that says that it can begin again */
     CONTENT_FILE,
     CONTENT_NESTED,
 };
@@ -35,6 +37,8 @@ struct part_record {
     struct part_record *next; /* of the same structure */
     const struct curl_slist *headers;
     enum content content;
+    curl_seek_callback seek; /* CONTENT_CALLBACK, the program's */
+    void *seek_argument;
     char *path;                 /* CONTENT_FILE, with what it was when it was */
     uint64_t identity;          /* first looked at... */
     bool was_looked_at;         /* ...if it ever was */
@@ -166,6 +170,13 @@ void part_record_repeat(struct part_record *part)
     part->content = CONTENT_REPEATED;
 }
 
+void part_record_callback(struct part_record *part, curl_seek_callback seek, void *argument)
+{
+    part->content = CONTENT_CALLBACK;
+    part->seek = seek;
+    part->seek_argument = argument;
+}
+
 void part_record_nest(struct part_record *part, struct mime_record *nested)
 {
     part->content = nested ? CONTENT_NESTED : CONTENT_ONCE;
@@ -205,6 +216,7 @@ static bool add_part(uint64_t *evidence, struct part_record *part, unsigned dept
     case CONTENT_ONCE:
         return false;
     case CONTENT_REPEATED:
+    case CONTENT_CALLBACK:
         return true;
     case CONTENT_FILE:
         return add_file(evidence, part);
@@ -229,4 +241,22 @@ bool mime_evidence(const curl_mime *mime, uint64_t *evidence)
 {
     *evidence = HASH_START;
     return add_structure(evidence, mime_record_of(mime), 0);
+}
+
+/* ------------------------------------------------------------------ beginning again ---- */
+
+static bool structure_begins_again(const struct mime_record *mime)
+{
+    for (const struct part_record *part = mime ? mime->parts : NULL; part; part = part->next) {
+        if (part->content == CONTENT_CALLBACK && part->seek(part->seek_argument, 0, SEEK_SET) != CURL_SEEKFUNC_OK)
+            return false;
+        if (part->content == CONTENT_NESTED && !structure_begins_again(part->nested))
+            return false;
+    }
+    return true;
+}
+
+bool mime_begins_again(const curl_mime *mime)
+{
+    return structure_begins_again(mime_record_of(mime));
 }

@@ -45,9 +45,9 @@ void part_record_headers(struct part_record *part, const struct curl_slist *head
  * be sent a second time: libcurl only begins again with what it can seek in, and would fail. */
 void part_record_empty(struct part_record *part);
 
-/* And has been replaced: by what begins again as it was (a copy in libcurl's memory, a callback that can
- * seek); or by a file. */
+/* And has been replaced: by a copy in libcurl's memory; by a callback that can seek; or by a file. */
 void part_record_repeat(struct part_record *part);
+void part_record_callback(struct part_record *part, curl_seek_callback seek, void *argument);
 void part_record_file(struct part_record *part, const char *path);
 
 /* By a structure; NULL: one that nothing is known of. */

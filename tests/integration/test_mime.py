@@ -172,7 +172,6 @@ def test_a_structure_that_is_sent_only_once(bodies, words):
     bodies.only_once(*words.split(), stdin=b"from standard input")
 
 
-@pytest.mark.xfail(reason="nobody asks the callback before the refusal is given up")
 def test_a_callback_that_does_not_begin_again(bodies):
     """Though it is said to be able to."""
     bodies.only_once("part", "unseekable=a")
