@@ -291,6 +291,9 @@ static enum cause broken_bound(const struct governor_request *request, int64_t u
 {
     if (is_not_held_up(request, until_ns, now_ns))
         return CAUSE_NONE;
+    /* It may have become later than it was meant to: the rest of what was refused had to come first. */
+    if (request->attempts > 0 && until_ns < now_ns)
+        until_ns = now_ns;
     if (request->attempts > 0 && until_ns > add_saturating(request->first_sent_ns, request->policy->total_budget))
         return CAUSE_TOTAL_BUDGET;
     if (add_saturating(until_ns, request->room_ns) > request->deadline_ns)
@@ -319,8 +322,7 @@ static struct governor_step wait_within_bounds(struct governor_request *request,
     return wait_until(request, until_ns, now_ns);
 }
 
-/* The last moment at which it may go without breaking a bound. */
-static int64_t latest_ns(const struct governor_request *request)
+int64_t governor_latest_ns(const struct governor_request *request)
 {
     int64_t latest_ns = request->attempts > 0 ? add_saturating(request->first_sent_ns, request->policy->total_budget)
                                               : longest_wait_ns(request);
@@ -343,7 +345,7 @@ static OFF_THE_SHORT_WAY int64_t lets_go_ns(struct governor_request *request, in
     if (request->lift_ns == 0 || end_ns < request->lift_ns)
         return now_ns;
     int64_t goes_ns = add_saturating(request->lift_ns, request->lift_draw_ns);
-    int64_t most_ns = latest_ns(request);
+    int64_t most_ns = governor_latest_ns(request);
     return goes_ns <= most_ns ? goes_ns : most_ns > request->lift_ns ? most_ns : request->lift_ns;
 }
 

@@ -124,6 +124,9 @@ bool governor_holds(const struct governor_request *request, int status);
 struct governor_step governor_outcome(struct governor_request *request, const struct outcome *outcome,
                                       struct bucket *speaker, int64_t now_ns, int64_t now_s);
 
+/* The last moment at which an attempt may begin without breaking a bound. */
+int64_t governor_latest_ns(const struct governor_request *request);
+
 /* More of a body has come that is gone on with: the time for retries, and the backoff, begin anew. */
 void governor_note_progress(struct governor_request *request, int64_t now_ns);
 

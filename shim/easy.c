@@ -127,17 +127,37 @@ static struct first_response *first_response_of(const struct transfer *transfer)
     return governed && governed->is_resumed ? resume_first_response(governed->resume) : NULL;
 }
 
-/* Before a transfer libcurl tells CURLOPT_URL, if there is one, even where it will use CURLOPT_CURLU. */
-static bool tells_url_to_come(const struct transfer *transfer, CURLINFO info, void *argument)
+/* libcurl keeps those even through curl_easy_reset. */
+static struct first_response *first_headers_of(const struct transfer *transfer)
 {
-    if (info != CURLINFO_EFFECTIVE_URL || !argument || !tells_nothing(transfer->governed))
-        return false;
+    const struct governed *governed = transfer ? transfer->governed : NULL;
+    bool are_hidden = governed && (governed->is_resumed || governed->was_resumed_before_reset);
+    return are_hidden ? resume_first_response(governed->resume) : NULL;
+}
+
+/* Before a transfer libcurl tells CURLOPT_URL, if there is one, even where it will use CURLOPT_CURLU. */
+static const char *url_to_come(const struct transfer *transfer)
+{
     const char *url = transfer->options.url;
     if (transfer->options.url_handle && (!url || !url[0]))
         url = transfer->governed->url_text;
-    if (url)
-        *(const char **)argument = url;
-    return url != NULL;
+    return url ? url : "";
+}
+
+/* Of a transfer that libcurl has not begun, or has forgotten. */
+static bool tells_what_is_to_come(const struct transfer *transfer, CURLINFO info, void *argument)
+{
+    if (!argument || !tells_nothing(transfer->governed))
+        return false;
+    if (info == CURLINFO_EFFECTIVE_URL)
+        *(const char **)argument = url_to_come(transfer);
+    else if (info == CURLINFO_EFFECTIVE_METHOD)
+        *(const char **)argument = transfer_method(transfer);
+    else if (info == CURLINFO_REFERER)
+        *(const char **)argument = transfer->options.referer;
+    else
+        return false;
+    return true;
 }
 
 EXPORTED CURLcode curl_easy_getinfo(CURL *handle, CURLINFO info, ...)
@@ -156,7 +176,7 @@ EXPORTED CURLcode curl_easy_getinfo(CURL *handle, CURLINFO info, ...)
     CURLcode code;
     if (first && first_response_getinfo(first, transfer->governed->gate.body_bytes, info, argument, &code))
         return code;
-    if (tells_url_to_come(transfer, info, argument))
+    if (tells_what_is_to_come(transfer, info, argument))
         return CURLE_OK;
     if (!tells_of_settings(info))
         handle = handle_that_tells(transfer);
@@ -170,7 +190,7 @@ EXPORTED CURLHcode curl_easy_header(CURL *handle, const char *name, size_t index
     const struct real *real = transfer ? transfer->real : real_of_caller(__builtin_return_address(0));
     if (!real || !real->curl_easy_header)
         return CURLHE_NOT_BUILT_IN;
-    struct first_response *first = first_response_of(transfer);
+    struct first_response *first = first_headers_of(transfer);
     if (first)
         return first_response_header(first, name, index, origin, request, header);
     return real->curl_easy_header(transfer ? handle_that_tells(transfer) : handle, name, index, origin, request,
@@ -184,7 +204,7 @@ EXPORTED struct curl_header *curl_easy_nextheader(CURL *handle, unsigned int ori
     const struct real *real = transfer ? transfer->real : real_of_caller(__builtin_return_address(0));
     if (!real || !real->curl_easy_nextheader)
         return NULL;
-    struct first_response *first = first_response_of(transfer);
+    struct first_response *first = first_headers_of(transfer);
     if (first)
         return first_response_nextheader(first, origin, request, previous);
     return real->curl_easy_nextheader(transfer ? handle_that_tells(transfer) : handle, origin, request, previous);
@@ -198,16 +218,18 @@ EXPORTED CURLcode curl_easy_pause(CURL *handle, int bitmask)
     const struct real *real = transfer ? transfer->real : real_of_caller(__builtin_return_address(0));
     if (!real || !real->curl_easy_pause)
         return CURLE_FAILED_INIT;
-    /* There is no transfer in libcurl to pause or to go on with: a kept response is given to the
-     * program, or the next attempt is waited for. */
-    if (transfer && governed_is_active(transfer) && transfer->governed->phase == PHASE_WAITING) {
-        transfer->governed->paused = (bitmask & CURLPAUSE_ALL) != 0;
-        if (transfer->governed->gate.program_pauses)
-            transfer->governed->gate.program_pauses = (bitmask & CURLPAUSE_RECV) != 0;
-        return CURLE_OK;
+    if (transfer && governed_is_active(transfer)) {
+        struct governed *governed = transfer->governed;
+        bool receives_nothing = (bitmask & CURLPAUSE_RECV) != 0;
+        governed->paused = (bitmask & CURLPAUSE_ALL) != 0;
+        gate_hold(&governed->gate, receives_nothing);
+        /* There is no transfer in libcurl to pause or to go on with: a kept response is given to the
+         * program, or the next attempt is waited for. */
+        if (governed->phase == PHASE_WAITING) {
+            governed->gate.program_pauses = governed->gate.program_pauses && receives_nothing;
+            return CURLE_OK;
+        }
     }
-    if (transfer && governed_is_active(transfer) && (bitmask & CURLPAUSE_RECV))
-        gate_note_pause(&transfer->governed->gate);
     return real->curl_easy_pause(handle, bitmask);
 }
 
@@ -215,7 +237,7 @@ EXPORTED CURLcode curl_easy_pause(CURL *handle, int bitmask)
  * (It may have been left by longjmp while it waited; within libcurl's own perform, libcurl refuses.) */
 static void leave_to_multi(struct transfer *transfer)
 {
-    transfer->governed->tells_nothing = transfer->governed->is_resumed = false;
+    governed_forget_response(transfer->governed);
     if (transfer->governed->phase == PHASE_WAITING)
         governed_leave(transfer);
     if (!governed_is_active(transfer))

@@ -344,6 +344,15 @@ struct first_response *first_response_take(const struct transfer *transfer)
     return NULL;
 }
 
+void first_response_add_trailers(struct first_response *first, const struct transfer *transfer)
+{
+    struct curl_header *header = NULL;
+    while (first->has_header_api &&
+           (header = transfer->real->curl_easy_nextheader(transfer_handle(transfer), CURLH_TRAILER, -1, header)))
+        if (!add_header(first, header, first->last_request))
+            return;
+}
+
 void first_response_free(struct first_response *first)
 {
     if (!first)

@@ -18,6 +18,10 @@ struct first_response; /* allocated */
  * or when there are more than a thousand headers. */
 struct first_response *first_response_take(const struct transfer *transfer);
 
+/* The trailers that came at the end of the last attempt are those of the whole.  What there is no memory for is
+ * left out. */
+void first_response_add_trailers(struct first_response *first, const struct transfer *transfer);
+
 void first_response_free(struct first_response *first); /* NULL is allowed */
 
 /* Answers as curl_easy_getinfo; *code is its result.  body_bytes: how many bytes of the body the program has had by

@@ -18,6 +18,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 /* What is not for the shortest way, and is kept out of its frames: that one is taken by nearly every
  * response that is not refused and every program that does not listen to header lines. */
@@ -57,6 +58,7 @@ void gate_begin_request(struct gate *gate, struct transfer *transfer, struct gov
     gate->transfer = transfer;
     gate->request = request;
     gate->is_active = true;
+    gate->is_held = gate->is_giving = false;
     memset(gate->shown, 0, sizeof gate->shown);
     gate_begin_attempt(gate);
 }
@@ -65,6 +67,16 @@ void gate_note_pause(struct gate *gate)
 {
     gate->has_paused = true;
     gate->lines_pass = false;
+}
+
+void gate_hold(struct gate *gate, bool is_held)
+{
+    bool was_held = gate->is_held;
+    gate->is_held = is_held;
+    if (is_held)
+        gate_note_pause(gate);
+    else if (was_held && gate->mode == GATE_LIVE && !gate->program_pauses && !gate->is_giving)
+        gate_flush(gate);
 }
 
 void gate_end(struct gate *gate)
@@ -107,6 +119,7 @@ OFF_THE_SHORT_WAY static size_t deliver_header(struct gate *gate, char *line, si
         gate->header_half_done = true;
     }
     size_t result = length;
+    gate->as_header = true;
     if (options->header_function)
         result = options->header_function(line, 1, length, options->header_data);
     else if (options->header_data)
@@ -148,18 +161,21 @@ static inline bool deliver(struct gate *gate, enum piece_kind kind, char *data, 
     const struct options *options = &gate->transfer->options;
     curl_off_t body_bytes = gate->body_bytes;
     size_t result = length;
+    gate->as_header = false;
+    gate->is_giving = true;
     if (kind == PIECE_BODY) {
         gate->body_bytes += (curl_off_t)length; /* getinfo tells of a piece while it is given */
         result = write_callback(options)(data, 1, length, options->write_data);
     } else if (listens_to_headers(options)) {
         result = deliver_header(gate, data, length, kind == PIECE_TRAILER);
     }
+    gate->is_giving = false;
     if (result != length) {
         note_result(gate, result);
         gate->body_bytes = body_bytes;
         return false;
     }
-    gate->delivered = gate->delivered || gate->block_is_final;
+    gate->delivered = gate->delivered || gate->block_is_final || kind == PIECE_BODY;
     return true;
 }
 
@@ -171,10 +187,14 @@ enum gate_flush gate_flush(struct gate *gate)
     if (gate->program_stopped)
         return GATE_FLUSH_STOPPED;
     gate->program_pauses = false;
+    if (gate->is_held)
+        return GATE_FLUSH_PAUSED;
     while (kept_front(&gate->kept, &kind, &data, &length)) {
         if (!deliver(gate, kind, data, length))
             return gate->program_pauses ? GATE_FLUSH_PAUSED : GATE_FLUSH_STOPPED;
         kept_pop(&gate->kept);
+        if (gate->is_held)
+            return kept_is_empty(&gate->kept) ? GATE_FLUSH_DONE : GATE_FLUSH_PAUSED;
     }
     return GATE_FLUSH_DONE;
 }
@@ -190,22 +210,31 @@ static void let_through(struct gate *gate)
             gate->shown[kind] = gate->blocks[kind];
 }
 
-/* Too large to keep: it is the program's. */
-static void give_up_keeping(struct gate *gate)
+/* It is the program's all the same: too large to keep, or no other attempt could begin in time. */
+static void give_up_keeping(struct gate *gate, enum cause cause, const char *why)
 {
-    gate->request->why = "too large to be kept while another attempt is made";
-    gate->decision =
-        (struct governor_step){.action = GOVERNOR_DELIVER, .cause = CAUSE_NOT_REPEATABLE, .until_ns = TIME_NEVER};
+    gate->request->why = why;
+    gate->decision = (struct governor_step){.action = GOVERNOR_DELIVER, .cause = cause, .until_ns = TIME_NEVER};
     gate->decided = true;
+    overrides_leave_time(gate->transfer);
     let_through(gate);
+}
+
+static bool comes_too_late(const struct gate *gate)
+{
+    return gate->mode == GATE_KEEPING && clock_now_ns() > gate->keep_until_ns;
 }
 
 OFF_THE_SHORT_WAY static void keep_piece(struct gate *gate, enum piece_kind kind, char *data, size_t length)
 {
-    if (gate->mode != GATE_LIVE && kept_add(&gate->kept, kind, data, length, GATE_KEEP_MAX))
+    bool is_late = comes_too_late(gate);
+    if (gate->mode != GATE_LIVE && !is_late && kept_add(&gate->kept, kind, data, length, GATE_KEEP_MAX))
         return;
     if (gate->mode != GATE_LIVE) {
-        give_up_keeping(gate);
+        if (is_late)
+            give_up_keeping(gate, CAUSE_TOTAL_BUDGET, "it comes so slowly that no time is left for another attempt");
+        else
+            give_up_keeping(gate, CAUSE_NOT_REPEATABLE, "too large to be kept while another attempt is made");
         if (gate_flush(gate) == GATE_FLUSH_DONE && deliver(gate, kind, data, length))
             return;
         if (gate->program_stopped)
@@ -217,10 +246,16 @@ OFF_THE_SHORT_WAY static void keep_piece(struct gate *gate, enum piece_kind kind
     }
 }
 
+/* Its header block is not the program's, nor are the trailers of another response. */
+static bool is_of_the_rest(const struct gate *gate, enum piece_kind kind)
+{
+    return kind == PIECE_BODY || (kind == PIECE_TRAILER && gate->is_proven);
+}
+
 /* One piece, in the order in which they came: to the program, or behind what is kept. */
 static inline void take_piece(struct gate *gate, enum piece_kind kind, char *data, size_t length)
 {
-    if (gate->program_stopped || (gate->resuming && kind != PIECE_BODY))
+    if (gate->program_stopped || (gate->resuming && !is_of_the_rest(gate, kind)))
         return;
     if (gate->mode == GATE_LIVE && kept_is_empty(&gate->kept) && deliver(gate, kind, data, length))
         return;
@@ -234,8 +269,10 @@ static size_t answer(struct gate *gate, enum gate_stream stream, size_t length)
     if (gate->mode == GATE_LIVE && !gate->program_pauses && !kept_is_empty(&gate->kept))
         gate_flush(gate);
     gate->had[stream] = 0;
-    if (gate->program_stopped)
+    if (gate->program_stopped) {
+        gate->stopped_in = stream;
         return gate->stop_value != length ? gate->stop_value : 0;
+    }
     if (gate->program_pauses) {
         gate->had[stream] = length;
         return CURL_WRITEFUNC_PAUSE;
@@ -247,20 +284,24 @@ static size_t answer(struct gate *gate, enum gate_stream stream, size_t length)
 
 static const char line_start[] = "HTTP/";
 
+/* As libcurl does, whatever the case of the letters. */
 static bool is_status_line(const char *line, size_t length)
 {
-    return length >= sizeof line_start - 1 && memcmp(line, line_start, sizeof line_start - 1) == 0;
+    return length >= sizeof line_start - 1 && strncasecmp(line, line_start, sizeof line_start - 1) == 0;
 }
 
+/* 0: it has none. */
 static int status_of(const char *line, size_t length)
 {
-    size_t space = sizeof line_start - 1;
-    while (space < length && line[space] != ' ')
-        space++;
-    if (length - space < 4)
+    size_t at = sizeof line_start - 1;
+    while (at < length && line[at] != ' ')
+        at++;
+    while (at < length && line[at] == ' ')
+        at++;
+    if (length - at < 3)
         return 0;
-    unsigned hundreds = (unsigned char)line[space + 1] - '0', tens = (unsigned char)line[space + 2] - '0',
-             ones = (unsigned char)line[space + 3] - '0';
+    unsigned hundreds = (unsigned char)line[at] - '0', tens = (unsigned char)line[at + 1] - '0',
+             ones = (unsigned char)line[at + 2] - '0';
     return hundreds > 9 || tens > 9 || ones > 9 ? 0 : (int)(hundreds * 100 + tens * 10 + ones);
 }
 
@@ -289,17 +330,18 @@ static bool was_shown(const struct gate *gate)
 
 static void begin_block(struct gate *gate, const char *line, size_t length)
 {
-    int status = status_of(line, length);
+    int status = is_status_line(line, length) ? status_of(line, length) : 0;
 
     if (has_blocks(gate)) /* an attempt begins without any */
         headers_begin(&gate->headers);
     gate->in_block = true;
-    gate->head_kind = status < 200                     ? HEAD_OF_INFORMATION
+    gate->head_kind = status == 0                      ? HEAD_OF_ANSWER
+                      : status < 200                   ? HEAD_OF_INFORMATION
                       : is_tunnel_answer(gate, status) ? HEAD_OF_TUNNEL
                                                        : HEAD_OF_ANSWER;
     gate->block_is_final = gate->head_kind == HEAD_OF_ANSWER;
     gate->block_complete = false;
-    gate->delivered = gate->resuming;
+    gate->delivered = gate->resuming || gate->body_bytes > 0;
     gate->is_proven = false;
     gate->status = gate->block_is_final ? status : 0;
     if (++gate->blocks[gate->head_kind] > 1 && gate->block_is_final)
@@ -337,14 +379,14 @@ void gate_outcome(const struct gate *gate, struct outcome *outcome, struct bucke
     };
 }
 
-/* The attempt's body is not worth more time than this. */
-static void limit_drain(const struct gate *gate)
+/* The rest of it is not worth more time than this.  Where that would leave none for another attempt, it is not
+ * cut off but given to the program. */
+static void limit_drain(struct gate *gate)
 {
-    const struct governor_request *request = gate->request;
     int64_t end_ns = clock_now_ns() + GATE_DRAIN_MS * NS_PER_MS;
-    if (end_ns > request->deadline_ns)
-        end_ns = request->deadline_ns;
-    overrides_limit_time(gate->transfer, (end_ns - request->last_sent_ns) / NS_PER_MS);
+    gate->keep_until_ns = governor_latest_ns(gate->request);
+    if (end_ns < gate->keep_until_ns)
+        overrides_limit_time(gate->transfer, (end_ns - gate->request->last_sent_ns) / NS_PER_MS);
 }
 
 /* The header block of a held response is complete: now it can be decided. */
@@ -381,6 +423,7 @@ static void end_block(struct gate *gate)
 {
     gate->in_block = false;
     gate->block_complete = gate->block_is_final;
+    gate->head_was_paused = gate->has_paused;
     if (gate->resuming && gate->block_is_final)
         judge_resumed(gate);
     else if (gate->mode == GATE_HOLDING && gate->block_is_final && governor_holds(gate->request, gate->status))
@@ -397,11 +440,12 @@ static inline __attribute__((always_inline)) void take_line(struct gate *gate, c
         take_piece(gate, PIECE_HEADER, line, length);
         if (is_last)
             end_block(gate);
-    } else if (is_status_line(line, length)) {
+    } else if (is_status_line(line, length) || !gate->block_complete) {
+        /* Another line that libcurl takes for a status line: CURLOPT_HTTP200ALIASES. */
         begin_block(gate, line, length);
         take_piece(gate, PIECE_HEADER, line, length);
     } else {
-        take_piece(gate, gate->block_complete ? PIECE_TRAILER : PIECE_HEADER, line, length);
+        take_piece(gate, PIECE_TRAILER, line, length);
     }
 }
 
@@ -451,6 +495,15 @@ size_t gate_on_header(char *data, size_t size, size_t count, void *userdata)
     return length;
 }
 
+/* More than there can be: what has come was not what it said it was. */
+static bool is_too_much(struct gate *gate, size_t length)
+{
+    curl_off_t total = resume_total(gate->transfer->governed->resume);
+    if (total >= 0 && (curl_off_t)length > total - gate->body_bytes)
+        gate->is_proven = false;
+    return !gate->is_proven;
+}
+
 /* Of the body of a resumed attempt: where the rest begins in this piece.  False: it is none of it. */
 OFF_THE_SHORT_WAY static bool find_rest(struct gate *gate, size_t *at, size_t length)
 {
@@ -463,7 +516,7 @@ OFF_THE_SHORT_WAY static bool find_rest(struct gate *gate, size_t *at, size_t le
     size_t skipped = gate->skip < (curl_off_t)left ? (size_t)gate->skip : left;
     gate->skip -= (curl_off_t)skipped;
     *at += skipped;
-    return true;
+    return !is_too_much(gate, length - *at);
 }
 
 size_t gate_on_body(char *data, size_t size, size_t count, void *userdata)

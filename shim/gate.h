@@ -66,11 +66,13 @@ struct gate {
     bool in_block;               /* between a status line and its blank line */
     bool block_is_final;         /* HEAD_OF_ANSWER */
     bool block_complete;         /* the last final block's blank line has come */
+    bool head_was_paused;        /* the program has paused in this attempt before the end of the last block */
     bool lines_pass;             /* in a final block, and what comes goes to the program as it comes, line by line */
     int status;                  /* of the last final block; 0: none yet */
     struct headers headers;
 
-    bool decided; /* governor_outcome was asked */
+    int64_t keep_until_ns; /* GATE_KEEPING: no other attempt may begin later */
+    bool decided;          /* governor_outcome was asked */
     struct governor_step decision;
 
     curl_off_t body_bytes; /* of the final response, that the program has had, in all attempts that went on with it */
@@ -84,8 +86,12 @@ struct gate {
     bool delivered;           /* a byte of a final response has reached the program */
     bool program_pauses;      /* its callback paused the transfer */
     bool has_paused;          /* in this attempt: pieces may come run together */
+    bool is_held;             /* paused by a call of the program's, and not by what a callback has returned */
+    bool is_giving;           /* a piece, to a callback of its: not to be given again from within that */
     bool program_stopped;     /* its callback ended the transfer */
     size_t stop_value;        /* what it returned */
+    bool as_header;           /* the piece that was given last went to where header lines go */
+    enum gate_stream stopped_in; /* what libcurl was told that in */
 };
 
 /* The first attempt, too.  `gate` is all zeros, or was used before. */
@@ -98,8 +104,11 @@ void gate_begin_attempt(struct gate *gate);
  * program but the rest of that body, and that only if it is proven to be. */
 void gate_begin_resumed(struct gate *gate);
 
-/* The program has paused the transfer. */
+/* The program has paused the transfer: pieces may come run together from now on. */
 void gate_note_pause(struct gate *gate);
+
+/* The program has called curl_easy_pause: to receive nothing more, or to go on. */
+void gate_hold(struct gate *gate, bool is_held);
 
 /* Is what comes a refusal that the program will probably not get, so that nothing is to tell of it? */
 bool gate_hides_answer(const struct gate *gate);

@@ -175,8 +175,10 @@ void governed_leave(struct transfer *transfer)
 
 void governed_reset(struct governed *governed)
 {
-    if (governed)
-        governed->tells_nothing = governed->is_resumed = false;
+    if (!governed)
+        return;
+    governed->was_resumed_before_reset = governed->was_resumed_before_reset || governed->is_resumed;
+    governed->tells_nothing = governed->is_resumed = false;
 }
 
 void governed_free(struct governed *governed)

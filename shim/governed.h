@@ -50,6 +50,7 @@ struct governed {
     struct added_headers *added; /* NULL: none was ever needed */
     struct resume *resume;       /* NULL: no body ever broke off that could be gone on with */
     bool is_resumed;             /* in this perform it was; what is told of the transfer is in `resume` */
+    bool was_resumed_before_reset; /* of which the headers are told even after a reset of the handle */
     bool paused;                 /* by the program, while it waits: no attempt until it goes on */
     bool tells_nothing;          /* no attempt has begun whose outcome could be the program's: getinfo tells of none */
     bool told_of_others;         /* that the limits of another process' configuration hold */
@@ -89,6 +90,12 @@ static inline bool governed_is_active(const struct transfer *transfer)
 
 /* The perform is over: the handle is the program's again, and no place is held in any queue. */
 void governed_leave(struct transfer *transfer);
+
+/* Another transfer begins on the handle, that is not governed: nothing is told of the one before. */
+static inline void governed_forget_response(struct governed *governed)
+{
+    governed->tells_nothing = governed->is_resumed = governed->was_resumed_before_reset = false;
+}
 
 /* After curl_easy_reset: settings are gone, what was resolved is not. */
 void governed_reset(struct governed *governed);

@@ -160,7 +160,7 @@ bool overrides_include(const struct transfer *transfer, CURLoption option)
 }
 
 /* libcurl counts from the start of the attempt, the program from the start of the transfer. */
-static void follow_timeout(struct transfer *transfer)
+void overrides_leave_time(struct transfer *transfer)
 {
     const struct governor_request *request = &transfer->governed->request;
     int64_t timeout_ms = transfer->options.timeout_ms;
@@ -176,7 +176,7 @@ void overrides_follow(struct transfer *transfer, CURLoption option)
     if (overrides->headers && option == CURLOPT_HTTPHEADER)
         overrides_add_headers(transfer);
     else if (overrides->timeout && (option == CURLOPT_TIMEOUT || option == CURLOPT_TIMEOUT_MS))
-        follow_timeout(transfer);
+        overrides_leave_time(transfer);
     else if (overrides->fresh_connect && option == CURLOPT_FRESH_CONNECT)
         overrides_connect_anew(transfer);
 }

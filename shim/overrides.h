@@ -43,8 +43,11 @@ void overrides_limit_time(struct transfer *transfer, int64_t limit_ms);
 /* What a second request on the same handle needs so that it is the first one's like. */
 void overrides_for_repeat(struct transfer *transfer);
 
-/* The program's own timeout, if another limit is in force. */
+/* Between two attempts: the program's own timeout, if another limit is in force. */
 void overrides_release_time(struct transfer *transfer);
+
+/* In the middle of one: what is left of it. */
+void overrides_leave_time(struct transfer *transfer);
 
 /* From now on the program's progress callback is told what is meant for it (shim/progress.h). */
 void overrides_tell_progress(struct transfer *transfer);

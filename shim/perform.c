@@ -163,7 +163,7 @@ static CURLcode refuse_recursion(const struct transfer *transfer)
 static CURLcode perform_freely(struct transfer *transfer)
 {
     if (transfer->governed) {
-        transfer->governed->tells_nothing = transfer->governed->is_resumed = false;
+        governed_forget_response(transfer->governed);
         overrides_undo(transfer);
     }
     return transfer->real->curl_easy_perform(transfer_handle(transfer));

@@ -95,7 +95,7 @@ void request_begin(struct transfer *transfer, struct bucket *const *buckets, int
     governed->began_with_changes = transfer->request_changes;
     governed->began_with_timeout_ms = transfer->options.timeout_ms;
     governed->tells_nothing = true;
-    governed->is_resumed = false;
+    governed->is_resumed = governed->was_resumed_before_reset = false;
     governed->paused = false;
     governed->is_elsewhere = false;
     if (transfer->options.error_buffer)

@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #define TAG_SIZE (ADDED_HEADER_SIZE - sizeof "If-Range: ")
 
@@ -53,12 +54,12 @@ static const char *strong_tag(const struct transfer *transfer)
     return tag && entity_tag_is_strong(tag) ? tag : NULL;
 }
 
-/* -1: none.  getinfo would tell it only after the header block. */
+/* -1: none, or none that counts (RFC 9112, section 6.3).  getinfo would tell it only after the header block. */
 static curl_off_t announced_length(const struct transfer *transfer)
 {
     const char *value = field(transfer, "Content-Length");
     char *end;
-    if (!value || value[0] < '0' || value[0] > '9')
+    if (!value || value[0] < '0' || value[0] > '9' || has_field(transfer, "Transfer-Encoding"))
         return -1;
     int64_t length = strtoll(value, &end, 10);
     return *end == '\0' && length < INT64_MAX ? length : -1;
@@ -86,11 +87,25 @@ static bool is_suitable(const struct transfer *transfer)
            !options->is_raw && !asks_for_a_part(transfer);
 }
 
+/* After a pause in the middle of a header block libcurl has its lines run together, and takes them for one. */
+static bool is_told_of(const struct gate *gate)
+{
+    return !gate->head_was_paused;
+}
+
+/* Several parts, each with a header of its own (RFC 9110, section 14.6). */
+static bool is_in_parts(const struct transfer *transfer)
+{
+    static const char type[] = "multipart/";
+    const char *value = field(transfer, "Content-Type");
+    return value && strncasecmp(value, type, sizeof type - 1) == 0;
+}
+
 static bool response_is_suitable(const struct transfer *transfer)
 {
     const struct gate *gate = &transfer->governed->gate;
     const char *accepts = field(transfer, "Accept-Ranges");
-    return gate->status == 200 && gate->block_complete && strong_tag(transfer) &&
+    return gate->status == 200 && gate->block_complete && is_told_of(gate) && strong_tag(transfer) &&
            strlen(strong_tag(transfer)) < TAG_SIZE && !has_field(transfer, "Content-Encoding") &&
            !(accepts && strcmp(accepts, "none") == 0);
 }
@@ -178,11 +193,11 @@ bool resume_is_proven(const struct transfer *transfer, curl_off_t *skip)
     const char *tag = strong_tag(transfer);
     *skip = 0;
     /* A tag says nothing about what is at another place. */
-    if (!tag || strcmp(tag, resume->tag) != 0 || strcmp(effective_url(transfer), resume->url) != 0 ||
-        has_field(transfer, "Content-Encoding"))
+    if (!is_told_of(&governed->gate) || !tag || strcmp(tag, resume->tag) != 0 ||
+        strcmp(effective_url(transfer), resume->url) != 0 || has_field(transfer, "Content-Encoding"))
         return false;
     if (governed->gate.status == 206)
-        return is_the_rest(transfer);
+        return !is_in_parts(transfer) && is_the_rest(transfer);
     *skip = governed->gate.body_bytes;
     return governed->gate.status == 200 && announced_length(transfer) == resume->total;
 }
