@@ -58,8 +58,8 @@ def test_silence_after_a_refusal_ends_with_curls_own_time_limit(up, curtsy):
     result = curtsy.curl("-m", "3", up.url("/data"))
     assert result.rc == 28
     assert len(up.arrivals()) == 2
-    # "Operation timed out after 1999 milliseconds": what the second attempt was given.
-    assert int(re.search(r"after (\d+) milliseconds", result.errors)[1]) < 2900
+    # libcurl itself would tell of the second attempt alone.
+    assert 2900 < int(re.search(r"after (\d+) milliseconds", result.errors)[1]) < 3900
 
 
 @pytest.mark.slow(4)

@@ -117,7 +117,7 @@ def test_a_pause_without_end_ends_with_the_programs_own_timeout(up, curtsy, body
 ENDS_IN_WHAT_WAS_KEPT = {
     "its timeout, in a pause": (["timeout=2500", "header:2=pause"], '28 status 429 "Operation timed out after '),
     "its progress callback, in a pause": (["header:2=pause", "wait:12=refuse"], '42 status 429 "Callback aborted"\n'),
-    "its header callback": (["header:2=refuse"], '23 status 429 "Failure writing output to destination"\n'),
+    "its header callback": (["header:2=refuse"], '23 status 429 "Failed writing header"\n'),
 }
 
 
