@@ -42,6 +42,12 @@ enum body_source body_source(const struct transfer *transfer)
     return BODY_NONE;
 }
 
+/* All that the reader has given is kept. */
+static bool is_whole(const struct kept_body *kept)
+{
+    return kept->reader_at == kept->start + (curl_off_t)kept->size;
+}
+
 /* -------------------------------------------------------------------- evidence ---- */
 
 static uint64_t fields_evidence(const struct options *options)
@@ -52,12 +58,14 @@ static uint64_t fields_evidence(const struct options *options)
     return hash_number(hash_bytes(HASH_START, options->post_fields, size), size);
 }
 
-/* Something in memory that is read as a file has no identity, and no need of one. */
+/* What is made by a program (fmemopen, fopencookie) has no descriptor, and may change at any time. */
 static bool file_evidence(FILE *file, uint64_t *evidence)
 {
+    int error = errno;
     int descriptor = fileno(file);
+    errno = error;
     *evidence = HASH_START;
-    return descriptor < 0 || file_identity_add_open(evidence, descriptor);
+    return descriptor >= 0 && file_identity_add_open(evidence, descriptor);
 }
 
 /* What proves that the body is the one that it was; false: nothing can. */
@@ -83,7 +91,7 @@ bool body_is_unchanged(const struct transfer *transfer)
 {
     const struct body *body = &transfer->governed->body;
     uint64_t evidence;
-    if (body->source == BODY_NONE || body->is_listened_to || !body->has_evidence)
+    if (body->source == BODY_NONE || !body->has_evidence || (body->is_listened_to && is_whole(&body->kept)))
         return true;
     return evidence_of(transfer, body, &evidence) && evidence == body->evidence;
 }
@@ -96,15 +104,23 @@ static bool reads_a_file(const struct options *options)
     return !options->read_function || options->read_function == (curl_read_callback)(uintptr_t)fread;
 }
 
-/* Left to libcurl, which seeks in it when a redirect asks for the body again. */
+/* As it was announced; libcurl reads nothing then, and the program need not have set anything to be read. */
+static bool is_empty(const struct options *options)
+{
+    return options->kind == REQUEST_POST ? options->post_field_size == 0 : options->infile_size == 0;
+}
+
+/* One that somebody else is busy with (a thread that waits for input holds the lock) is not waited for. */
 static void begin_file(struct body *body, FILE *file)
 {
-    off_t start = file ? ftello(file) : -1;
-    if (start < 0 || !file_evidence(file, &body->evidence))
+    if (!file || ftrylockfile(file) != 0)
         return;
-    body->file = file;
-    body->file_start = start;
-    body->has_evidence = true;
+    body->file_start = ftello(file);
+    if (body->file_start >= 0) {
+        body->file = file;
+        body->has_evidence = file_evidence(file, &body->evidence);
+    }
+    funlockfile(file);
 }
 
 static OFF_THE_SHORT_WAY void begin_body(struct transfer *transfer, const struct governor_request *request)
@@ -113,12 +129,12 @@ static OFF_THE_SHORT_WAY void begin_body(struct transfer *transfer, const struct
     const struct options *options = &transfer->options;
     int error = errno;
     body->may_repeat = classify_may_ever_repeat(request->policy, &request->traits) || request->policy->retry_unsent;
-    if (body->source == BODY_READER && reads_a_file(options) && !options->seek_function && !options->ioctl_function)
+    body->is_listened_to = body->source == BODY_READER && body->may_repeat;
+    if (body->is_listened_to && !is_empty(options) && reads_a_file(options) && !options->seek_function &&
+        !options->ioctl_function)
         begin_file(body, options->read_data);
     else if (body->may_repeat && body->source != BODY_READER)
         body->has_evidence = evidence_of(transfer, body, &body->evidence);
-    body->is_listened_to = body->source == BODY_READER && body->may_repeat && !body->file;
-    body->kept.is_whole = true;
     body->kept.limit = request->policy->replay_buffer;
     errno = error;
 }
@@ -150,14 +166,6 @@ bool body_is_listened_to(const struct transfer *transfer)
 
 /* ------------------------------------------------------------------- listening ---- */
 
-static void stop_keeping(struct kept_body *kept)
-{
-    free(kept->bytes);
-    kept->bytes = NULL;
-    kept->capacity = 0;
-    kept->is_whole = false;
-}
-
 static bool make_room(struct kept_body *kept, size_t needed)
 {
     if (needed > kept->limit)
@@ -179,26 +187,29 @@ static bool make_room(struct kept_body *kept, size_t needed)
 
 static void keep(struct kept_body *kept, const char *data, size_t length)
 {
-    size_t size = (size_t)(kept->reader_at - kept->start);
-    if (kept->is_whole && make_room(kept, size + length))
-        memcpy(kept->bytes + size, data, length);
-    else if (kept->is_whole)
-        stop_keeping(kept);
     kept->reader_at += (curl_off_t)length;
     kept->given = kept->reader_at;
+    if (length == 0 || kept->is_full)
+        return;
+    if (make_room(kept, kept->size + length)) {
+        memcpy(kept->bytes + kept->size, data, length);
+        kept->size += length;
+    } else {
+        kept->is_full = true;
+    }
 }
 
 /* The reader is somewhere else now, by its own callback. */
 static void keep_from(struct kept_body *kept, curl_off_t offset)
 {
     kept->start = kept->reader_at = kept->given = offset;
-    kept->is_whole = true;
-    kept->has_ended = false;
+    kept->size = 0;
+    kept->is_full = kept->has_ended = false;
 }
 
 static bool is_kept(const struct kept_body *kept, curl_off_t offset)
 {
-    return kept->is_whole && offset >= kept->start && offset <= kept->reader_at;
+    return is_whole(kept) && offset >= kept->start && offset <= kept->reader_at;
 }
 
 static size_t give_kept(struct kept_body *kept, char *buffer, size_t room)
@@ -208,6 +219,14 @@ static size_t give_kept(struct kept_body *kept, char *buffer, size_t room)
     memcpy(buffer, kept->bytes + (kept->given - kept->start), length);
     kept->given += (curl_off_t)length;
     return length;
+}
+
+/* The program's own reader, or libcurl's default. */
+static size_t ask_reader(const struct overrides *overrides, char *buffer, size_t size, size_t count)
+{
+    curl_read_callback read =
+        overrides->read_function ? overrides->read_function : (curl_read_callback)(uintptr_t)fread;
+    return read(buffer, size, count, overrides->read_data);
 }
 
 size_t body_on_read(char *buffer, size_t size, size_t count, void *userdata)
@@ -222,14 +241,25 @@ size_t body_on_read(char *buffer, size_t size, size_t count, void *userdata)
         return give_kept(kept, buffer, room);
     if (kept->has_ended)
         return 0;
-    curl_read_callback read =
-        overrides->read_function ? overrides->read_function : (curl_read_callback)(uintptr_t)fread;
-    size_t length = read(buffer, size, count, overrides->read_data);
+    size_t length = ask_reader(overrides, buffer, size, count);
     if (length > room) /* CURL_READFUNC_ABORT, CURL_READFUNC_PAUSE, or a mistake: libcurl's to judge */
         return length;
     kept->has_ended = length == 0;
     keep(kept, buffer, length);
     return length;
+}
+
+/* A FILE* is rewound as libcurl would do it, which does not ask where it stood; to skip what an upload that is
+ * resumed does not send libcurl reads. */
+static int seek_in_file(struct body *body, curl_off_t offset, int origin)
+{
+    if (offset != 0 || origin != SEEK_SET)
+        return CURL_SEEKFUNC_CANTSEEK;
+    if (fseeko(body->file, 0, SEEK_SET) != 0)
+        return CURL_SEEKFUNC_FAIL;
+    body->file_start = 0;
+    keep_from(&body->kept, 0);
+    return CURL_SEEKFUNC_OK;
 }
 
 /* libcurl skips what an upload that is resumed does not send, or begins again within one transfer.  In
@@ -239,11 +269,16 @@ int body_on_seek(void *userdata, curl_off_t offset, int origin)
     struct transfer *transfer = userdata;
     struct governed *governed = transfer->governed;
     struct kept_body *kept = &governed->body.kept;
+    const struct overrides *overrides = &governed->overrides;
     if (governed->request.attempts > 1 && origin == SEEK_SET && is_kept(kept, offset)) {
         kept->given = offset;
         return CURL_SEEKFUNC_OK;
     }
-    int result = governed->overrides.seek_function(governed->overrides.seek_data, offset, origin);
+    if (governed->body.file)
+        return seek_in_file(&governed->body, offset, origin);
+    if (!overrides->seek_function)
+        return CURL_SEEKFUNC_CANTSEEK;
+    int result = overrides->seek_function(overrides->seek_data, offset, origin);
     if (result == CURL_SEEKFUNC_OK && origin == SEEK_SET)
         keep_from(kept, offset);
     return result;
@@ -261,19 +296,28 @@ curlioerr body_on_ioctl(CURL *handle, int command, void *userdata)
 
 /* ------------------------------------------------------------------- repeating ---- */
 
-static bool can_ask_for_beginning(const struct overrides *overrides)
+static bool can_begin_again(const struct governed *governed)
 {
-    return overrides->seek_function || overrides->ioctl_function;
+    const struct overrides *overrides = &governed->overrides;
+    if (governed->body.file)
+        return governed->body.has_evidence;
+    return overrides->seek_function || (overrides->ioctl_function && governed->body.kept.start == 0);
 }
 
 static bool reader_is_repeatable(const struct governed *governed, bool request_sent)
 {
     const struct body *body = &governed->body;
-    if (body->file)
-        return true;
     if (!body->is_listened_to)
         return !request_sent;
-    return !body->reader_called || body->kept.is_whole || can_ask_for_beginning(&governed->overrides);
+    return !body->reader_called || is_whole(&body->kept) || can_begin_again(governed);
+}
+
+/* The callback that makes the trailers of a chunked upload is called at its end, and libcurl cannot begin with them
+ * again. */
+static bool may_have_sent_trailers(const struct transfer *transfer, bool request_sent)
+{
+    const struct body *body = &transfer->governed->body;
+    return transfer->options.has_trailers && request_sent && !(body->is_listened_to && !body->kept.has_ended);
 }
 
 bool body_is_repeatable(const struct transfer *transfer, bool request_sent)
@@ -282,29 +326,50 @@ bool body_is_repeatable(const struct transfer *transfer, bool request_sent)
     const struct body *body = &governed->body;
     if (body->source == BODY_NONE)
         return true;
-    /* The callback that makes the trailers of a chunked upload has been called already. */
-    if (transfer->options.has_trailers && body->source == BODY_READER && body->kept.has_ended)
+    if (may_have_sent_trailers(transfer, request_sent))
         return false;
     if (body->source == BODY_READER)
         return reader_is_repeatable(governed, request_sent) && body_is_unchanged(transfer);
     return !request_sent || (body->has_evidence && body_is_unchanged(transfer));
 }
 
-/* The program's reader begins again, by its own callback: what it has given is too much to be kept. */
-static bool ask_for_beginning(struct transfer *transfer)
+static bool go_to_beginning(struct transfer *transfer)
 {
     const struct overrides *overrides = &transfer->governed->overrides;
-    struct kept_body *kept = &transfer->governed->body.kept;
-    bool begins =
-        overrides->seek_function    ? overrides->seek_function(overrides->seek_data, 0, SEEK_SET) == CURL_SEEKFUNC_OK
-        : overrides->ioctl_function ? overrides->ioctl_function(transfer_handle(transfer), CURLIOCMD_RESTARTREAD,
-                                                                overrides->ioctl_data) == CURLIOE_OK
-                                    : false;
-    if (begins) {
-        keep_from(kept, 0);
-        stop_keeping(kept); /* it would be too much again */
+    const struct body *body = &transfer->governed->body;
+    if (body->file)
+        return fseeko(body->file, body->file_start, SEEK_SET) == 0;
+    if (overrides->seek_function)
+        return overrides->seek_function(overrides->seek_data, body->kept.start, SEEK_SET) == CURL_SEEKFUNC_OK;
+    return overrides->ioctl_function &&
+           overrides->ioctl_function(transfer_handle(transfer), CURLIOCMD_RESTARTREAD, overrides->ioctl_data) ==
+               CURLIOE_OK;
+}
+
+/* A callback may take another place for its beginning than the one where this body began. */
+static bool gives_the_same_again(const struct overrides *overrides, const struct kept_body *kept)
+{
+    char buffer[4096];
+    for (size_t at = 0; at < kept->size;) {
+        size_t left = kept->size - at;
+        size_t room = left < sizeof buffer ? left : sizeof buffer;
+        size_t length = ask_reader(overrides, buffer, 1, room);
+        if (length == 0 || length > room || memcmp(buffer, kept->bytes + at, length) != 0)
+            return false;
+        at += length;
     }
-    return begins;
+    return true;
+}
+
+/* It has given more than is kept. */
+static bool begin_again(struct transfer *transfer)
+{
+    struct kept_body *kept = &transfer->governed->body.kept;
+    if (!go_to_beginning(transfer) || !gives_the_same_again(&transfer->governed->overrides, kept))
+        return false;
+    kept->reader_at = kept->start + (curl_off_t)kept->size;
+    kept->has_ended = false;
+    return true;
 }
 
 bool body_rewind(struct transfer *transfer)
@@ -313,14 +378,10 @@ bool body_rewind(struct transfer *transfer)
     struct kept_body *kept = &body->kept;
     if (body->source == BODY_MIME)
         return mime_begins_again(transfer->options.mime);
-    if (body->source != BODY_READER)
+    if (body->source != BODY_READER || !body->is_listened_to || !body->reader_called)
         return true;
-    if (body->file)
-        return fseeko(body->file, body->file_start, SEEK_SET) == 0;
-    if (!body->is_listened_to || !body->reader_called)
-        return true;
-    if (!kept->is_whole)
-        return ask_for_beginning(transfer);
+    if (!is_whole(kept) && !begin_again(transfer))
+        return false;
     kept->given = kept->start;
     return true;
 }

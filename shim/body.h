@@ -9,10 +9,11 @@
  *   CURLOPT_COPYPOSTFIELDS   is libcurl's own copy;
  *   CURLOPT_MIMEPOST,
  *   CURLOPT_HTTPPOST         are rewound by libcurl, and have to be made of what they were (mime.h);
- *   a FILE* to be read       is set to where it stood, if it is a regular file that has not changed;
- *   any other reader         was listened to: what it has given is kept, up to replay_buffer, and given
- *                            again, and it goes on where the repeat goes beyond that.  When it has given
- *                            more, its own seek or ioctl callback is asked to begin again.
+ *   any reader               is listened to: what it has given is kept, up to replay_buffer, and given again,
+ *                            and it goes on where the repeat goes beyond that.  When it has given more, it is
+ *                            sent back to where it began, and has to give what is kept once more: a FILE*
+ *                            that libcurl reads by itself, if it is a regular file that has not changed; any other
+ *                            by its own seek or ioctl callback.
  *
  * What cannot be proven the same is not sent again.  A body of which nothing was read is at its
  * beginning whatever it is.
@@ -33,11 +34,11 @@ enum body_source { BODY_NONE, BODY_FIELDS, BODY_READER, BODY_MIME, BODY_FORM };
  * the reader was when the perform began. */
 struct kept_body {
     char *bytes;
-    size_t capacity, limit;
+    size_t size, capacity, limit;
     curl_off_t start;     /* of the first byte kept */
-    curl_off_t reader_at; /* of the next byte that the reader will give */
+    curl_off_t reader_at; /* of the next byte that the reader will give: behind the last one kept, or further on */
     curl_off_t given;     /* of the next byte that libcurl gets */
-    bool is_whole;        /* all from start to reader_at is kept */
+    bool is_full;         /* nothing more is kept */
     bool has_ended;       /* the reader has said that there is no more */
 };
 
@@ -49,7 +50,7 @@ struct body {
     uint64_t evidence;     /* ...by this (FIELDS, MIME, FORM, FILE*) */
     bool is_listened_to;   /* READER: body_on_read and its kin stand in front of the program's callbacks */
     bool reader_called;    /* in this attempt */
-    FILE *file;            /* READER: a regular file that libcurl reads by itself; else NULL */
+    FILE *file;            /* READER that is listened to: what libcurl would read by itself and can seek in, or NULL */
     off_t file_start;      /* where it stood */
     struct kept_body kept; /* READER that is listened to */
 };

@@ -44,6 +44,7 @@ struct governed {
     struct gate gate;
     enum perform_phase phase;
     uint64_t began_with_changes;   /* transfer->request_changes when the perform began */
+    uint64_t began_with_headers;   /* for a write: a hash of the program's header lines then */
     int64_t began_with_timeout_ms; /* the program's timeout then, or as it was changed since */
     struct overrides overrides;
     struct body body;

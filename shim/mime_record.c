@@ -47,6 +47,9 @@ struct part_record {
 
 static struct handle_table structures, parts;
 
+/* One that is put together at the address of an earlier one is another. */
+static _Atomic uint64_t structures_ever;
+
 struct mime_record *mime_record_of(const curl_mime *mime)
 {
     return handle_find(&structures, mime);
@@ -122,7 +125,7 @@ void mime_record_new(const curl_mime *handle, const struct real *real)
     if (!mime)
         return;
     mime->real = real;
-    mime->changes = 0;
+    mime->changes = atomic_fetch_add_explicit(&structures_ever, 1, memory_order_relaxed) << 32;
     mime->parts = NULL;
     mime->parent = NULL;
     mime->is_incomplete = false;

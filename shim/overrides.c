@@ -29,6 +29,12 @@ static void take_header_option(struct transfer *transfer)
     transfer->governed->overrides.header_in_body = true;
 }
 
+static void take_seek(const struct transfer *transfer)
+{
+    transfer->real->curl_easy_setopt(transfer_handle(transfer), CURLOPT_SEEKFUNCTION, body_on_seek);
+    transfer->real->curl_easy_setopt(transfer_handle(transfer), CURLOPT_SEEKDATA, transfer);
+}
+
 static void take_reader(struct transfer *transfer)
 {
     struct overrides *overrides = &transfer->governed->overrides;
@@ -44,10 +50,8 @@ static void take_reader(struct transfer *transfer)
     overrides->ioctl_data = options->ioctl_data;
     real->curl_easy_setopt(handle, CURLOPT_READFUNCTION, body_on_read);
     real->curl_easy_setopt(handle, CURLOPT_READDATA, transfer);
-    if (options->seek_function) {
-        real->curl_easy_setopt(handle, CURLOPT_SEEKFUNCTION, body_on_seek);
-        real->curl_easy_setopt(handle, CURLOPT_SEEKDATA, transfer);
-    }
+    if (options->seek_function || transfer->governed->body.file)
+        take_seek(transfer);
     if (options->ioctl_function) {
         real->curl_easy_setopt(handle, CURLOPT_IOCTLFUNCTION, body_on_ioctl);
         real->curl_easy_setopt(handle, CURLOPT_IOCTLDATA, transfer);
@@ -123,6 +127,9 @@ void overrides_for_repeat(struct transfer *transfer)
     if (!transfer->governed->method_is_safe || body_is_one_shot(transfer) ||
         (options->http2_prior_knowledge && real->version < VERSION_PRIOR_KNOWLEDGE_REUSED))
         overrides_connect_anew(transfer);
+    /* What was kept can be given once more within the repeat, too: after a redirect, or a challenge. */
+    if (transfer->governed->overrides.reader)
+        take_seek(transfer);
     /* A redirect of the attempt before has left its Referer behind. */
     if (options->auto_referer)
         real->curl_easy_setopt(transfer_handle(transfer), CURLOPT_REFERER, options->referer);

@@ -6,6 +6,7 @@
 
 #include "shim/own_retry.h"
 
+#include "core/hash.h"
 #include "core/request_headers.h"
 #include "core/system/entropy.h"
 #include "core/uuid.h"
@@ -25,6 +26,20 @@ static OFF_THE_SHORT_WAY struct request_traits traits_of_write(const struct tran
         if (header->data)
             request_headers_note(&traits, header->data, key_header);
     return traits;
+}
+
+/* The list is the program's, which may change its lines in place: another key, another condition. */
+static uint64_t hash_of_headers(const struct transfer *transfer)
+{
+    uint64_t hash = HASH_START;
+    for (const struct curl_slist *header = transfer->options.headers; header; header = header->next)
+        hash = hash_text(hash_number(hash, 1), header->data ? header->data : "");
+    return hash;
+}
+
+static OFF_THE_SHORT_WAY bool headers_were_changed(const struct transfer *transfer)
+{
+    return hash_of_headers(transfer) != transfer->governed->began_with_headers;
 }
 
 /* A POST or PATCH without a key of its own is given one, if the policy says so. */
@@ -74,6 +89,7 @@ static OFF_THE_SHORT_WAY void begin_write(struct transfer *transfer, int64_t now
 {
     struct governor_request *request = &transfer->governed->request;
     request->traits = traits_of_write(transfer);
+    transfer->governed->began_with_headers = hash_of_headers(transfer);
     if (request->policy->idempotency_key == IDEMPOTENCY_KEY_GENERATE)
         generate_key(transfer, now_ns);
 }
@@ -104,6 +120,8 @@ void request_begin(struct transfer *transfer, struct bucket *const *buckets, int
 
 bool request_was_changed(const struct transfer *transfer)
 {
-    return transfer->request_changes != transfer->governed->began_with_changes || !body_is_unchanged(transfer) ||
+    const struct governed *governed = transfer->governed;
+    return transfer->request_changes != governed->began_with_changes || !body_is_unchanged(transfer) ||
+           (!governed->method_is_safe && headers_were_changed(transfer)) ||
            (transfer->options.url_handle && url_handle_was_changed(transfer));
 }

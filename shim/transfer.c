@@ -31,6 +31,7 @@ static void set_defaults(struct options *options)
         .read_data = stdin,
         .no_progress = true,
         .post_field_size = -1,
+        .infile_size = -1,
         .url = url,
         .url_capacity = url_capacity,
     };
@@ -198,6 +199,10 @@ static void note_request_option(struct transfer *transfer, CURLoption option, vo
     case CURLOPT_POSTFIELDSIZE:
     case CURLOPT_POSTFIELDSIZE_LARGE:
         note_post_field_size(options, (int64_t)(intptr_t)argument);
+        break;
+    case CURLOPT_INFILESIZE:
+    case CURLOPT_INFILESIZE_LARGE:
+        options->infile_size = (int64_t)(intptr_t)argument;
         break;
     case CURLOPT_CUSTOMREQUEST:
         snprintf(options->custom_method, sizeof options->custom_method, "%s", on ? (const char *)argument : "");

@@ -54,6 +54,7 @@ struct options {
     int64_t post_field_size; /* -1: up to the NUL */
     const curl_mime *mime;
     bool mime_is_copied; /* by libcurl, for a duplicated handle, in a way that nothing is known of */
+    int64_t infile_size; /* -1: not known */
     const struct curl_httppost *form;
     bool has_range;
     bool has_resume_from;

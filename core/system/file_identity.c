@@ -7,16 +7,34 @@
 #include "core/hash.h"
 
 #include <errno.h>
+#include <linux/magic.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 
 static void add_time(uint64_t *hash, const struct timespec *time)
 {
     *hash = hash_number(hash_number(*hash, (uint64_t)time->tv_sec), (uint64_t)time->tv_nsec);
 }
 
-static bool add(uint64_t *hash, const struct stat *file)
+/* A regular file to stat, whose contents the kernel makes up anew for each reader: /proc, /sys and their kin. */
+static bool is_made_up(const struct statfs *place)
 {
-    if (!S_ISREG(file->st_mode))
+    switch ((unsigned long)place->f_type) {
+    case PROC_SUPER_MAGIC:
+    case SYSFS_MAGIC:
+    case DEBUGFS_MAGIC:
+    case TRACEFS_MAGIC:
+    case CGROUP_SUPER_MAGIC:
+    case CGROUP2_SUPER_MAGIC:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static bool add(uint64_t *hash, const struct stat *file, const struct statfs *place)
+{
+    if (!S_ISREG(file->st_mode) || is_made_up(place))
         return false;
     *hash = hash_number(*hash, file->st_dev);
     *hash = hash_number(*hash, file->st_ino);
@@ -30,7 +48,8 @@ bool file_identity_add(uint64_t *hash, const char *path)
 {
     struct stat file;
     int error = errno;
-    bool is_known = stat(path, &file) == 0 && add(hash, &file);
+    struct statfs place;
+    bool is_known = stat(path, &file) == 0 && statfs(path, &place) == 0 && add(hash, &file, &place);
     errno = error;
     return is_known;
 }
@@ -39,7 +58,8 @@ bool file_identity_add_open(uint64_t *hash, int descriptor)
 {
     struct stat file;
     int error = errno;
-    bool is_known = fstat(descriptor, &file) == 0 && add(hash, &file);
+    struct statfs place;
+    bool is_known = fstat(descriptor, &file) == 0 && fstatfs(descriptor, &place) == 0 && add(hash, &file, &place);
     errno = error;
     return is_known;
 }
