@@ -430,8 +430,13 @@ static void take_up_kept(struct change *change, const struct view *view)
 static void leave_out_queue(struct change *change, unsigned i)
 {
     struct view *view = &change->old.view[i];
-    if (shared_load(&change->bucket->asked_ns[view->column]))
-        view->v0 = larger(view->v0, subtract(add(view->v0, used_of(change->bucket, view)), view->limit.burst));
+    uint64_t end = add(view->v0, used_of(change->bucket, view));
+    uint64_t least = subtract(end, view->limit.burst);
+    if (!shared_load(&change->bucket->asked_ns[view->column]) || least <= view->v0)
+        return;
+    /* One unit further than it was, so that none of them can give back a place that is written off. */
+    view->v0 = least + 1;
+    demand_tat(change->draft, view->column, end + 1);
 }
 
 /* `limit` goes on in the column of the i-th: its clock goes on and tat is not touched, so that what was
@@ -471,13 +476,14 @@ static void keep_windows(struct change *change)
 }
 
 /* May a limit of another window, that nobody has asked for yet, be charged with what this one has used, and take
- * over its queue?  If it has just gone out of force, or by the operator's word: it may have been replaced. */
+ * over its queue?  By the operator's word, after which one may have replaced the other; not because nobody has asked
+ * for this one lately. */
 static bool leaves_its_queue(const struct change *change, unsigned i)
 {
     const struct view *view = &change->old.view[i];
     return change->fate[i] == IS_KEPT && used_of(change->bucket, view) &&
            !limit_of_window(change->asked, view->limit.window_ns) &&
-           (i < change->old.count || !shared_load(&change->bucket->asked_ns[view->column]));
+           !shared_load(&change->bucket->asked_ns[view->column]);
 }
 
 /* In whose place a limit comes into force whose window was not: its own, if it was kept; else that of

@@ -168,8 +168,6 @@ bool body_is_listened_to(const struct transfer *transfer)
 
 static bool make_room(struct kept_body *kept, size_t needed)
 {
-    if (needed > kept->limit)
-        return false;
     if (needed <= kept->capacity)
         return true;
     size_t capacity = kept->capacity ? kept->capacity : FIRST_CAPACITY;
@@ -189,7 +187,13 @@ static void keep(struct kept_body *kept, const char *data, size_t length)
 {
     kept->reader_at += (curl_off_t)length;
     kept->given = kept->reader_at;
-    if (length == 0 || kept->is_full)
+    if (kept->is_full)
+        return;
+    if (length > kept->limit - kept->size) {
+        length = kept->limit - kept->size;
+        kept->is_full = true;
+    }
+    if (length == 0)
         return;
     if (make_room(kept, kept->size + length)) {
         memcpy(kept->bytes + kept->size, data, length);
@@ -301,6 +305,9 @@ static bool can_begin_again(const struct governed *governed)
     const struct overrides *overrides = &governed->overrides;
     if (governed->body.file)
         return governed->body.has_evidence;
+    /* Nothing but what is kept tells whether it does. */
+    if (governed->body.kept.size == 0)
+        return false;
     return overrides->seek_function || (overrides->ioctl_function && governed->body.kept.start == 0);
 }
 
