@@ -430,7 +430,20 @@ def test_where_nothing_is_refused(up, curtsy, name):
         compare(expected, found, HELD if case.shows_headers else {})
 
 
-@pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.repeated])
+# In a repeat there is more that a body can be begun again from than without one, so this goes on.
+BETTER_WHEN_REPEATED = "redirect: redirected, a body that cannot be sent again"
+
+
+def test_what_is_kept_serves_a_redirect_within_a_repeat_too(up, curtsy, config):
+    config(QUICK)
+    witness(curtsy, up, CASES[BETTER_WHEN_REPEATED], "preload", refusals=[BUSY])
+    assert [arrival.path for arrival in up.arrivals()] == ["/data", "/data", "/to"]
+    assert len({arrival.body_sha256 for arrival in up.arrivals()}) == 1
+
+
+@pytest.mark.parametrize(
+    "name", [name for name, case in CASES.items() if case.repeated and name != BETTER_WHEN_REPEATED]
+)
 def test_what_was_refused_before_leaves_no_trace(up, curtsy, config, name):
     config(QUICK)
     leaves_no_trace(curtsy, up, CASES[name], [BUSY, BUSY])
